@@ -110,12 +110,12 @@ static void do_flush_all(struct client *client, const struct request *request, s
         pending_refuse(client, words.noreply, line);
     } else if (client->worker->config->allow_flush_all != FLUSH_ALL_YES) {
         refuse(client, words.noreply,
-               SLICE_LIT("CLIENT_ERROR flush_all is disabled in the configuration "
-                         "(allow_flush_all)\r\n"));
+               SLICE_LIT("CLIENT_ERROR flush_all is off, since it would delete all lists as well: "
+                         "set allow_flush_all = yes in [proxy]\r\n"));
     } else if (delayed) {
         refuse(client, words.noreply,
-               SLICE_LIT("CLIENT_ERROR flush_all with a delay is refused: "
-                         "it makes later ADDs vanish\r\n"));
+               SLICE_LIT("CLIENT_ERROR flush_all with a delay is refused, since what is stored "
+                         "before it ends would vanish: use flush_all without one\r\n"));
     } else {
         forward_flush_all(client, request, block, words.noreply);
     }
@@ -134,6 +134,27 @@ static void do_stats(struct client *client, const struct request *request)
     chain_fini(&text);
 }
 
+/* Of the pools that answer plain keys. False: none of their servers has told its version. */
+static bool lowest_version(const struct worker *w, struct version *out)
+{
+    const struct config *config = w->config;
+    struct version of_pool;
+    bool any = false;
+    for (size_t pool = 0; pool < config->pool_count; pool++) {
+        bool answers = false;
+        for (size_t i = 0; i < config->route_count; i++) {
+            const struct route_config *route = &config->routes[i];
+            answers = answers || route->pool_index == pool || route->failover_index == pool;
+        }
+        if (answers && pool_lowest_version(w->pools[pool], &of_pool) &&
+            (!any || version_is_before(&of_pool, out))) {
+            *out = of_pool;
+            any = true;
+        }
+    }
+    return any;
+}
+
 /* What its servers can do, clients may send. */
 static void do_version(struct client *client)
 {
@@ -141,7 +162,7 @@ static void do_version(struct client *client)
     struct version lowest;
     struct chain text;
     char line[128];
-    if (!pool_lowest_version(w->pools[w->config->pool_index], &lowest)) {
+    if (!lowest_version(w, &lowest)) {
         answer(client, SLICE_LIT("VERSION " PROXY_VERSION "\r\n"));
         return;
     }

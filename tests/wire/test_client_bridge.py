@@ -246,6 +246,26 @@ def test_what_a_client_sees_when_it_is_refused(start, conn, client):
     assert conn.lget(KEY) == [b"a", b"b"]
 
 
+# In the binary protocol.
+REFUSED_BINARY = {
+    "PHP Memcached with OPT_BINARY_PROTOCOL": r"error 7: UNKNOWN READ FAILURE",
+    "pylibmc with binary=True": r"error UnknownReadFailure: ",
+    "libmemcached with BEHAVIOR_BINARY_PROTOCOL": r"error .*UNKNOWN READ FAILURE",
+}
+
+
+def test_every_client_in_binary_is_refused():
+    assert set(REFUSED_BINARY) == set(BINARY)
+
+
+@pytest.mark.parametrize("client", REFUSED_BINARY)
+def test_what_a_client_sees_in_binary_when_it_is_refused(start, conn, client):
+    agent = start(client)
+    assert agent.ask("set", KEY, "a,b") == "yes"
+    assert re.match(REFUSED_BINARY[client], agent.ask("set", KEY, "a,,b"))
+    assert agent.ask("get", KEY) == "is a,b"
+
+
 @pytest.mark.parametrize("client, flags", [("PHP Memcached", 80), ("spymemcached", 2), ("dalli with meta", 2)])
 def test_compressed_text_is_refused(start_agent, daemon, conn, client, flags):
     """As these clients do with long text by default."""

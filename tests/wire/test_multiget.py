@@ -75,8 +75,9 @@ def test_order_duplicates_and_misses(start_daemon, memcacheds, connections):
                 (key, stored[key][0], cas[key], stored[key][1]) for key in found
             ]
         assert conn.values("get " + " ".join(f"none{i}" for i in range(100))) == []
-        hits, misses = (int(conn.stats()[name]) for name in ("get_hits", "get_misses"))
-        assert hits + misses == int(conn.stats()["cmd_get"])
+        names = ("get_hits", "get_misses", "cmd_get", "cmd_meta")
+        hits, misses, gets, metas = (int(conn.stats()[name]) for name in names)
+        assert hits + misses == gets + metas
 
 
 def test_keys_of_one_server_travel_together(start_daemon, start_fake):

@@ -22,6 +22,14 @@ def test_version_is_the_lowest_of_the_servers(start_daemon, start_old, memcached
         assert conn.cmd("version").decode().endswith("-" + own)
 
 
+@pytest.mark.parametrize("setting", ["pool", "failover"])
+def test_version_is_the_lowest_of_all_pools_that_answer(start_daemon, start_old, memcached, setting):
+    config = {"pool other": {"servers": start_old("1.5.22").address}, "route a:": {setting: "other"}}
+    daemon = start_daemon([memcached], config=config)
+    with daemon.conn() as conn:
+        wait_until("both have told it", lambda: conn.cmd("version").startswith(b"VERSION 1.5.22-mclistd-"))
+
+
 def test_mg_counts_as_a_get_that_finds_something_or_not(conn):
     assert conn.set("a", "x") == b"STORED"
     assert conn.cmd("mg a") == b"HD" and conn.cmd("mg none v") == b"EN"
@@ -116,7 +124,8 @@ def test_flush_all_in_a_pipeline_keeps_its_place(conn):
 def test_flush_all_forbidden(daemon, conn, setting):
     assert ("flush_all is refused: with allow_flush_all = yes" in daemon.log()) == (setting != "no")
     fill(conn)
-    refusal = b"CLIENT_ERROR flush_all is disabled in the configuration (allow_flush_all)"
+    refusal = (b"CLIENT_ERROR flush_all is off, since it would delete all lists as well: "
+               b"set allow_flush_all = yes in [proxy]")
     assert conn.cmd("flush_all") == refusal
     assert conn.cmd("flush_all 0") == refusal
     conn.send("flush_all noreply\r\n")
