@@ -243,9 +243,11 @@ def test_packets_cut_anywhere(daemon):
 
 @pytest.mark.config(proxy={"request_timeout_ms": 100})
 def test_a_packet_that_does_not_arrive_is_not_waited_for(binary):
-    binary.send(store("set", "k", "value")[:30])
+    assert binary.ask(packet("noop", opaque=5)).opaque == 5
+    binary.send(store("set", "k", "value", opaque=6)[:30])
     answer = binary.answer()
-    assert answer.status == INVALID and b"did not arrive" in answer.value and binary.is_closed()
+    assert (answer.opaque, answer.opcode, answer.status) == (6, 1, INVALID)
+    assert b"did not arrive" in answer.value and binary.is_closed()
 
 
 # --- listeners ---

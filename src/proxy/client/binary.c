@@ -7,7 +7,7 @@
 
 static void emit(const struct binary_call *call, const struct binary_answer *a, struct chain *out)
 {
-    char *start = chain_reserve(out, BINARY_ANSWER_FRONT_MAX);
+    char *start = chain_reserve(out, BINARY_HEADER_BYTES + 4 + a->key.len);
     chain_commit(out, (size_t)(binary_answer_put(start, call, a) - start));
 }
 

@@ -330,10 +330,11 @@ static NOINLINE bool parse_packet(struct client *c, struct slice input)
     struct request_limits limits = {.max_value_bytes = config->max_value_bytes};
     struct request *request = pending_room(c->worker);
     struct parse_result result = binary_request_parse(input, &limits, request);
+    /* Also of one that is not whole, and may never be. */
+    c->binary = input.len >= BINARY_HEADER_BYTES ? request->binary : (struct binary_call){0};
     if (!note_parsed(c, &result, input.len)) {
         return false;
     }
-    c->binary = request->binary;
     if (result.status != PARSE_OK) {
         refuse(c, request, &result);
     } else if (!login_take_binary(c, request) && rules_admit(c, request)) {

@@ -465,11 +465,17 @@ bool pending_expire(struct pending *p, const char *line, bool told)
     return true;
 }
 
+/* Answers as that to a noop, of which very many may wait. */
+#define SMALL_TEXT_MAX ((size_t)64)
+
 /* An answer of the proxy itself to a request of the binary protocol. */
 static RARE void answer_binary(struct client *client, struct chain *text)
 {
     struct chain packets;
     chain_init(&packets);
+    if (text->bytes <= SMALL_TEXT_MAX) {
+        chain_begin_small(&packets);
+    }
     binary_translate(&client->binary, text, &packets);
     pending_answer_packets(client, &packets);
     chain_fini(&packets);
