@@ -6,7 +6,7 @@ import time
 
 from mclistd_cli import request
 from mclistd_cli.admin import NotFound
-from mclistd_cli.show import DONE, FAILED, NO_CONNECTION, REFUSED, visible
+from mclistd_cli.show import DONE, FAILED, NO_CONNECTION, NOTHING, REFUSED, visible
 from mclistd_cli.wire import Lost
 from mclistd_cli.words import NotClosed, split, to_text
 
@@ -30,6 +30,9 @@ A list is an ordered set: it holds each item once, in the order in which the ite
 
 help VERB says more. Tab completes verbs, and keys used before.
 """
+# What a plain verb that found nothing is for a list, where no bridge makes it the same.
+OF_LISTS = {"get": "lget", "gets": "lgets", "mg": "lget", "delete": "ldrop", "md": "ldrop",
+            "touch": "ltouch", "append": "ladd"}  # fmt: skip
 UNKNOWN = "the answer is lost: a change may have been done or not"
 
 
@@ -113,14 +116,14 @@ class Session:
             self._help_table("the proxy, for operators", self.table.operators.values())
             out("")
             for word, text in OWN.items():
-                out(f"  {word:<34} {text}")
+                self.output.help_entry(word, text)
             return DONE
         verb = self.table.find(names[0])
         if verb is None:
             hint = self.table.suggestion(names[0])
             return self._refuse(f"{names[0]} is no verb", hint)
         out(verb.line)
-        out(f"  {verb.short}")
+        self.output.paragraph(verb.short)
         if verb.is_list and verb.wire != verb.usage:
             out(f"  sent as: {verb.name} {' '.join(verb.wire)}")
         if verb.is_list:
@@ -132,7 +135,7 @@ class Session:
         self.output.help_line(f"{title}:")
         for verb in verbs:
             if not verb.is_refused:
-                self.output.help_line(f"  {verb.line:<34} {verb.short}")
+                self.output.help_entry(verb.line, verb.short)
 
     # --- commands of operators ---
 
@@ -215,6 +218,7 @@ class Session:
             return NO_CONNECTION
         output.finish()
         self._explain(plan, errors)
+        self._explain_nothing(plan)
         if self.timing:
             output.note(f"{(time.monotonic() - started) * 1000:.1f} ms")
         return output.status
@@ -243,6 +247,22 @@ class Session:
                 hint = self.table.suggestion(plan.name) or "no verb; `help` lists them"
             if hint:
                 self.output.hint(hint)
+
+    def _explain_nothing(self, plan):
+        """A plain verb found nothing under a key that is a list's: END does not say so."""
+        words = plan.requests[0].split(b"\r\n", 1)[0].split(b" ")
+        verb = self.table.find(OF_LISTS.get(plan.name, ""))
+        of_one = len(words) == 2 if plan.name in ("get", "gets") else len(words) > 1
+        if self.output.status != NOTHING or not self.output.explains or not verb or not of_one:
+            return
+        try:
+            items = self.connection.number(b"llen " + words[1]) if self.connection.is_proxy else 0
+        except (Lost, KeyboardInterrupt):
+            return  # the next command says so
+        if items:
+            key = visible(words[1])
+            line = " ".join([verb.name, key, *verb.usage[1:]])
+            self.output.hint(f"{key} is a list: {line}; or bridge = yes in its [lists] section")
 
 
 def read_pipe(session, stream):

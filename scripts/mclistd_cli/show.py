@@ -45,6 +45,8 @@ def split_items(data, delimiter):
 class Output:
     """What both have in common: the exit code of an answer, and its lists taken apart."""
 
+    explains = False  # does a reader want more than the answer?
+
     def __init__(self):
         self.status, self.place = DONE, ""  # place: in front of errors
 
@@ -96,10 +98,17 @@ class Output:
             self.status = NOTHING
 
 
-    def paragraph(self, text):
+    def paragraph(self, text, first="  ", indent=2):
+        """Lines that end between words, within the terminal's width."""
         columns = min(100, shutil.get_terminal_size().columns)
-        for line in textwrap.wrap(text, columns, initial_indent="  ", subsequent_indent="  "):
+        for line in textwrap.wrap(text, max(columns, indent + 20), initial_indent=first,
+                                  subsequent_indent=" " * indent, break_on_hyphens=False,
+                                  break_long_words=False):
             self.help_line(line)
+
+    def help_entry(self, name, text):
+        """A line of a table, for programs that look for it."""
+        self.help_line(f"  {name:<34} {text}")
 
 
 class Pipe(Output):
@@ -163,6 +172,8 @@ class Pipe(Output):
 class Terminal(Output):
     """Numbered, in colours. An answer is cut behind LINES_MAX lines; all of it is kept for \\all, if
     it has no more than LAST_BYTES_MAX."""
+
+    explains = True
 
     def __init__(self, colours):
         super().__init__()
@@ -245,6 +256,10 @@ class Terminal(Output):
 
     def help_line(self, text):
         self.write(text)
+
+    def help_entry(self, name, text):
+        """A text that does not fit beside the name goes on below itself."""
+        self.paragraph(text, f"  {name:<34} ", 37)
 
     def finish(self):
         super().finish()

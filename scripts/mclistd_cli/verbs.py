@@ -29,7 +29,7 @@ delete KEY: removes a plain item
 incr KEY DELTA: adds to a number
 decr KEY DELTA: takes from a number, down to 0
 touch KEY EXPTIME: gives a plain item a new time to live
-mg KEY FLAG...: meta get: v the value, t its time to live, c the CAS number, f the flags, ...
+mg KEY FLAG...: meta get: v the value, t its time to live, c the CAS number, f the flags, and others
 ms KEY VALUE FLAG...: meta set
 md KEY FLAG...: meta delete
 ma KEY FLAG...: meta arithmetic
@@ -120,16 +120,27 @@ lconvert: moves a list to the native layout
 """
 
 REDIS = {
-    "sadd": "ladd", "rpush": "ladd", "lpush": "ladd", "zadd": "ladd", "srem": "ldel",
+    "sadd": "ladd", "rpush": "ladd", "srem": "ldel",
     "lrem": "ldel", "zrem": "ldel", "smembers": "lget", "sismember": "lhas", "smismember": "lhas",
     "scard": "llen", "zcard": "llen", "zrange": "lrange", "zrevrange": "lrevrange",
-    "zscore": "lhas", "del": "delete", "unlink": "delete", "expire": "touch", "info": "stats",
+    "zscore": "lhas", "del": "ldrop", "unlink": "ldrop", "expire": "ltouch", "persist": "ltouch",
+    "exists": "llen", "lindex": "lrange", "sscan": "lafter", "zscan": "lafter", "info": "stats",
     "multi": "ltx", "exec": "ltx", "smove": "lmove", "rpoplpush": "lpopto",
     "spop": "lpop", "zpopmin": "lpop", "zpopmax": "lpop", "srandmember": "lrandom",
     "sinter": "linter", "sunion": "lunion", "sdiff": "ldiff", "sintercard": "linterlen",
     "sinterstore": "linterstore", "sunionstore": "lunionstore", "sdiffstore": "ldiffstore",
     "ttl": "lttl", "copy": "lcopy", "ping": "version", "flushall": "flush_all", "flushdb": "flush_all", "mget": "get",
 }  # fmt: skip
+# Of those that mean a plain item as well: its verb.
+REDIS_PLAIN = {"ldrop": "delete", "ltouch": "touch"}
+NO_EQUAL = {
+    "lpush": "a list grows at its end only; ladd adds there, lrevrange shows the newest first",
+    "linsert": "a list grows at its end only; lput replaces all of it",
+    "zadd": "there are no scores; ladd adds at the end",
+    "ltrim": "a list keeps its last items by itself where max_items says how many",
+    "blpop": "no verb waits; lpop takes what is there",
+    "brpop": "no verb waits; lpop takes what is there",
+}
 NO_KEYS = "memcached cannot list its keys; keep their names in a list"
 
 
@@ -235,8 +246,13 @@ class Table:
             return NO_KEYS
         if lower in self.all:
             return f"verbs are lower-case: {lower}"
+        if lower in NO_EQUAL:
+            return f"{word.upper()} of Redis has no equal: {NO_EQUAL[lower]}"
         if lower in REDIS:
-            return f"what Redis calls {word.upper()} is here: {self.verbs[REDIS[lower]].line}"
+            verb = self.verbs[REDIS[lower]]
+            plain = self.verbs.get(REDIS_PLAIN.get(verb.name))
+            also = f"; of a plain item: {plain.line}" if plain else ""
+            return f"what Redis calls {word.upper()} is here: {verb.line}{also}"
         near = difflib.get_close_matches(lower, self.verbs, n=1, cutoff=0.6)
         # Theirs are words of every day, as names of hosts are.
         near = difflib.get_close_matches(lower, self.operators, n=1, cutoff=0.75) or near

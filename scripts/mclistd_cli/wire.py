@@ -218,6 +218,15 @@ class Connection:
             self.trace = trace
         return found
 
+    def number(self, request):
+        """The number that is answered; 0 where it is none. Raises Lost."""
+        trace, self.trace = self.trace, None
+        try:
+            lines = [answer.line for answer in self.ask(request + b"\r\n")]
+        finally:
+            self.trace = trace
+        return int(lines[0]) if lines and lines[0].isdigit() else 0
+
     def delimiter_of(self, key):
         """What stands between the items of that list in an answer; None for nothing."""
         if self.delimiters is None:

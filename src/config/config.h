@@ -344,6 +344,7 @@ struct config {
     uint32_t hot_requests_s;
     uint32_t transaction_patience_ms; /* before an undecided change of several lists is pushed */
     uint32_t max_transaction_lines;   /* of the block of an ltx */
+    uint32_t max_read_lists;          /* of one linter and its like */
     uint32_t tracked_lists;           /* lists per worker whose log size is remembered */
     uint64_t view_bytes;            /* memory per worker for the decoded content of lists in use */
     uint64_t index_bytes;           /* memory for the indexes of runs of lists that are larger */

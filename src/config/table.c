@@ -123,6 +123,8 @@ static const struct config_key keys[] = {
      "longest data block of a request; set it to the servers' -I", LIVE},
     {PROXY("max_transaction_lines", max_transaction_lines), TYPE_COUNT, 1, 65536, "1024", "", NULL,
      "most lines in the data block of an ltx; a worker goes through them in one turn", LIVE},
+    {PROXY("max_read_lists", max_read_lists), TYPE_COUNT, 2, 1024, "1024", "", NULL,
+     "most lists that one lgetx, linter, lunion, ldiff or a verb of their kind reads at one instant", LIVE},
     {PROXY("max_pipeline", max_pipeline), TYPE_COUNT, 1, 65536, "256", "", NULL,
      "unanswered requests of one client (each key of a multi-get counts) at which the proxy stops reading from it", LIVE},
     {PROXY("client_input_bytes", client_input_bytes), TYPE_BYTES, 4 * K, 1 * G, "4m", "bytes", NULL,

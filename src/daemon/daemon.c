@@ -10,6 +10,7 @@
 #include "admin/admin.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "config/text.h"
 #include "daemon/check.h"
 #include "daemon/signals.h"
 #include "daemon/takeover.h"
@@ -114,6 +115,24 @@ static size_t add_text(char *out, size_t cap, size_t n, const char *before, cons
     return added < 0 ? n : n + (size_t)added;
 }
 
+/* A client that knows no list verbs finds nothing there, and no answer tells it why. */
+static void say_where_no_bridge_is(const struct config *config)
+{
+    char names[512] = "", shown[80];
+    size_t n = 0;
+    for (size_t i = 0; i < config->list_count; i++) {
+        const struct list_policy *policy = &config->lists[i];
+        if (policy->prefix_len > 0 && policy->bridge == BRIDGE_NO) {
+            n = add_text(names, sizeof names, n, n == 0 ? "" : ", ",
+                         text_show(slice_of(policy->prefix), shown, sizeof shown));
+        }
+    }
+    if (n > 0) {
+        log_info("lists under %s have no bridge: memcached's own verbs see plain items there",
+                 names);
+    }
+}
+
 static void log_start(const struct daemon *d)
 {
     char names[800] = "";
@@ -152,6 +171,7 @@ static void log_start(const struct daemon *d)
         log_info("flush_all is refused: with allow_flush_all = yes clients may empty all servers, "
                  "lists included");
     }
+    say_where_no_bridge_is(d->config);
 }
 
 /* Each part after those it needs; daemon_stop undoes the same list from the bottom. */

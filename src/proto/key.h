@@ -15,9 +15,6 @@
  * (list/format/name.h) it is still a key for memcached. */
 #define LIST_KEY_BYTES_MAX 220
 
-/* The lists that one request names at most, where it is about several at once. */
-#define LIST_LISTS_MAX 64
-
 /* The lists that one transaction changes or looks at, at most: each holds the keys of all. */
 #define TX_LISTS_MAX 16
 

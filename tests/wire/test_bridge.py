@@ -369,6 +369,11 @@ def test_flags_that_make_no_sense_are_named(conn, line):
     assert conn.get("b-x") == b"a"
 
 
+@pytest.mark.config(**{"lists b-": {"bridge": "yes"}, "lists m-": {}, "lists n-": {}})
+def test_the_start_says_where_no_bridge_is(daemon):
+    daemon.wait_for_log(r"lists under m-, n- have no bridge: memcached's own verbs see plain items there")
+
+
 # --- bridge = signed ---
 
 SIGNED = {

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.release
 
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from mclistd_cli import main, verbs, words  # noqa: E402  (the path comes first)
+from mclistd_cli import main, show, verbs, words  # noqa: E402  (the path comes first)
 
 HOSTILE = [
     b"hello world", b"two\r\nflush_all", b"x\nladd evil 1", b"\x00\x01\xff", b" ", b"$'", b"'\"\\",
@@ -119,7 +119,10 @@ def test_no_proxy_has_an_exit_code_of_its_own():
 def test_a_misspelt_verb_is_not_looked_up_as_an_address():
     for typed, hint in [(["lgte", "x"], "(did you mean lget?)"),
                         (["LGET", "x"], "(verbs are lower-case: lget)"),
-                        (["SADD", "x", "y"], "here: ladd KEY ITEM...)")]:
+                        (["SADD", "x", "y"], "here: ladd KEY ITEM...)"),
+                        (["DEL", "x"], "here: ldrop KEY; of a plain item: delete KEY)"),
+                        (["EXPIRE", "x", "5"], "here: ltouch KEY EXPTIME; of a plain item: touch KEY EXPTIME)"),
+                        (["LPUSH", "x", "y"], "has no equal: a list grows at its end only")]:
         text = fault(*typed)
         assert f"{typed[0]} is neither a verb nor an address before one" in text
         assert hint in text
@@ -128,6 +131,23 @@ def test_a_misspelt_verb_is_not_looked_up_as_an_address():
 def test_a_host_may_have_a_name_like_a_verb():
     for typed in (["lgte", "lget", "x"], ["lgte", "help"], ["lgte"], ["somewhere", "lgte"]):
         assert main.Options(typed).command(verbs.Table()) == (typed[0], typed[1:])
+
+
+def test_what_is_said_of_redis_names_verbs_of_the_table():
+    table = verbs.Table()
+    for word in [*verbs.REDIS, *verbs.NO_EQUAL]:
+        assert " of Redis has no equal: " in table.suggestion(word) or " is here: " in table.suggestion(word)
+    assert not set(verbs.REDIS) & set(verbs.NO_EQUAL)
+
+
+def test_lines_of_help_end_between_words(monkeypatch, capfdbinary):
+    monkeypatch.setenv("COLUMNS", "60")
+    output = show.Terminal(False)
+    text = "replaces hand-made lists by " + "others of any size " * 6
+    output.help_entry("lput KEY VALUE [EXPTIME [TOKEN]] [new]", text)
+    lines = capfdbinary.readouterr().out.decode().splitlines()
+    assert max(map(len, lines)) <= 60
+    assert " ".join(" ".join(lines).split()) == f"lput KEY VALUE [EXPTIME [TOKEN]] [new] {text.strip()}"
 
 
 def test_wrong_options():

@@ -94,7 +94,23 @@ def test_lists_of_all_sizes(start_daemon, memcacheds, view_bytes):
             check(conn, names, contents, rng)
 
 
-@pytest.mark.config(**{"lists none-": {"delimiter": "none"}})
+def test_a_thousand_lists_of_one_instant(conn):
+    """Some are missing, one is named twice."""
+    names = [f"k{i}" for i in range(1000)]
+    for i, name in enumerate(names):
+        if i % 100 != 99:
+            conn.send(f"ladd {name} common only{i}\r\n".encode())
+    for i in range(990):
+        assert conn.line() == b"STORED"
+    there = [name for i, name in enumerate(names) if i % 100 != 99]
+    assert joined(conn, f"linter {' '.join(there)} k0") == [b"common"]
+    union = joined(conn, f"lunion {' '.join(names)}")
+    assert union == [b"common", *(b"only%d" % i for i in range(1000) if i % 100 != 99)]
+    assert joined(conn, f"linter {' '.join(names)}") == []
+    assert conn.cmd(f"lunionstore all {' '.join(names)}") == b"991"
+
+
+@pytest.mark.config(proxy={"max_read_lists": 8}, **{"lists none-": {"delimiter": "none"}})
 def test_refusals_name_a_way_out(conn):
     conn.cmd("ladd a x y")
     conn.cmd("ladd none-b a,b x")
@@ -103,12 +119,12 @@ def test_refusals_name_a_way_out(conn):
             f"CLIENT_ERROR {verb}: the first list has no delimiter: name another one first, or use "
             f"{verb}store and ask for its DST by lgetb"
         ).encode()
-        many = " ".join(f"k{i}" for i in range(65))
+        many = " ".join(f"k{i}" for i in range(9))
         assert conn.cmd(f"{verb} {many}") == (
-            b"CLIENT_ERROR too many lists, 64 at most in one command: "
+            b"CLIENT_ERROR more than 8 lists (max_read_lists): "
             b"combine some of them by lunionstore or linterstore before"
         )
-        assert conn.cmd(f"{verb}store target {many.removesuffix(' k64')}") == b"0"
+        assert conn.cmd(f"{verb}store target {many.removesuffix(' k8')}") == b"0"
     assert joined(conn, "linter a none-b") == [b"x"]
     assert conn.cmd("lunionstore none-c none-b a") == b"3"
     assert conn.lgetb("none-c") == [b"a,b", b"x", b"y"]

@@ -105,7 +105,7 @@ struct list_call {
                                 leave, then the one that gets them, whose key and delimiter an
                                 answer has. Of a LIST_INTERSTORE and the like: those that are read
                               */
-    size_t list_count;       /* 1 to LIST_LISTS_MAX; of kind TX to TX_LISTS_MAX */
+    size_t list_count;       /* 1 or more; of kind TX to TX_LISTS_MAX */
     int64_t seconds;         /* LIST_LEASE, LIST_ADDT: how long from now on */
     enum list_condition condition; /* of changes that take one */
     uint64_t expected;             /* LIST_IF_VERSION: the version; LIST_IF_LEASED: the token */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "base/number.h"
 #include "list/core/engine_state.h"
 
@@ -31,7 +32,10 @@ void joint_init(struct engine *e, struct joint *j, struct op *op, struct list_ca
     *j = (struct joint){.op = op, .call = call, .error = error};
     call->session->joint = call;
     j->sources = calloc(call->list_count, sizeof *j->sources);
-    CHECK(j->sources != NULL && call->list_count <= LIST_LISTS_MAX);
+    j->args = calloc(call->list_count, sizeof *j->args);
+    CHECK(j->sources != NULL && j->args != NULL);
+    j->memory_bytes = call->list_count * (sizeof *j->sources + sizeof *j->args);
+    memory_take(j->memory_bytes);
     for (size_t i = 0; i < call->list_count; i++) {
         struct list *list = lists_get(&e->lists, call->lists[i].key, call->lists[i].policy);
         size_t at = 0;
@@ -72,6 +76,8 @@ void joint_fini(struct engine *e, struct joint *j)
         source_fini(e, &j->sources[i]);
     }
     free(j->sources);
+    free(j->args);
+    memory_give(j->memory_bytes);
     *j = (struct joint){0};
 }
 

@@ -44,8 +44,9 @@ struct joint {
 
     struct source *sources; /* each list once */
     size_t source_count;
-    size_t args[LIST_LISTS_MAX]; /* the source of each list of the call */
+    size_t *args; /* the source of each list of the call */
     size_t arg_count;
+    size_t memory_bytes; /* of both */
     unsigned tries, rounds;
     size_t late; /* the source that is looked at behind the others */
     bool changed;

@@ -30,13 +30,6 @@
 /* The most words that stand before and with "new": KEY BYTES EXPTIME new. */
 #define NEW_WORDS_MAX 4
 
-#define TEXT_OF(number) #number
-#define TEXT(macro) TEXT_OF(macro)
-#define LISTS_MAX_TEXT TEXT(LIST_LISTS_MAX)
-#define REPLY_MANY_LISTS \
-    SLICE_LIT("CLIENT_ERROR too many lists, " LISTS_MAX_TEXT " at most in one command: combine " \
-              "some of them by lunionstore or linterstore before\r\n")
-
 #define LIST_VERB(id, kind, traits)
 #define LIST_WORD(id, word, takes, answer) \
     [VERB_##word] = {"CLIENT_ERROR usage: " #word " " USAGE_##takes "\r\n", \
@@ -155,9 +148,6 @@ struct parse_result request_list_keys(const struct request_line *line, struct re
     bool target = line->verb->shape == SHAPE_LIST_TARGET;
     if (out->arg_count <= target) {
         return request_refuse(line, usage(line), false);
-    }
-    if (shape_has_lists(line->verb->shape) && out->arg_count - target > LIST_LISTS_MAX) {
-        return request_refuse(line, REPLY_MANY_LISTS, false);
     }
     return request_ok(line);
 }

@@ -34,6 +34,7 @@ static RARE void free_more(struct call_part *c)
     for (size_t i = 0; i < c->more->list_count; i++) {
         chain_fini(&c->more->lists[i].answer);
     }
+    memory_give(c->more->lists_bytes);
     free(c->more->lists);
     memory_give(c->more->changes_bytes);
     free(c->more->changes);
@@ -140,8 +141,11 @@ struct call_list *call_part_add_lists(struct call_part *c, const struct slice *k
 {
     const struct config *config = c->part.pending->client->worker->config;
     struct call_more *more = call_part_more(c);
+    more->lists_bytes = count * sizeof *more->lists;
     more->lists = calloc(count, sizeof *more->lists);
     CHECK(more->lists != NULL);
+    memory_take(more->lists_bytes);
+    pending_weigh(c->part.pending, more->lists_bytes);
     for (size_t i = 0; i < count; i++) {
         more->lists[i].key = keys[i];
         more->lists[i].policy = config_list_policy(config, keys[i]);

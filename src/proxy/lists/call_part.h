@@ -22,6 +22,7 @@ struct call_more {
     struct call_list *lists; /* of a call that takes several, from malloc, or NULL */
     size_t list_count;
     struct tx_change *changes; /* of all these lists, from malloc, or NULL */
+    size_t lists_bytes;
     size_t changes_bytes;
     char key[LIST_KEY_BYTES_MAX]; /* where the request has it in another form */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/lists/request.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "proto/client/list_format.h"
@@ -116,12 +117,14 @@ static RARE void set_lists(struct call_part *c, const struct request *r)
     if (has_target) {
         (void)item_next(&keys, &target);
     }
-    struct slice found[LIST_LISTS_MAX];
-    size_t count = 0;
-    while (item_next(&keys, &target)) {
-        found[count++] = target;
+    size_t count = r->arg_count - has_target;
+    struct slice *found = calloc(count, sizeof *found);
+    CHECK(found != NULL);
+    for (size_t i = 0; i < count; i++) {
+        CHECK(item_next(&keys, &found[i]));
     }
     (void)call_part_add_lists(c, found, count);
+    free(found);
 }
 
 static void start_call(struct pending *p)
@@ -227,6 +230,22 @@ static RARE bool block_is_good(struct client *client, const struct request *r)
     return reply.len == 0;
 }
 
+/* The same for the number of lists. */
+static bool lists_are_few(struct client *client, const struct request *r)
+{
+    uint32_t most = client->worker->config->max_read_lists;
+    if (r->arg_count - (r->verb->shape == SHAPE_LIST_TARGET) <= most) {
+        return true;
+    }
+    char line[160];
+    snprintf(line, sizeof line,
+             "CLIENT_ERROR more than %u lists (max_read_lists): combine some of them by "
+             "lunionstore or linterstore before",
+             most);
+    pending_refuse(client, false, line);
+    return false;
+}
+
 void list_request_start(struct client *client, const struct request *r, struct block *block)
 {
     if (UNLIKELY(r->line.len > LONG_LINE_BYTES) && shape_has_items(r->verb->shape) &&
@@ -239,6 +258,9 @@ void list_request_start(struct client *client, const struct request *r, struct b
         return;
     }
     if (r->verb->shape == SHAPE_LIST_CHANGES && !transaction_is_good(client, r)) {
+        return;
+    }
+    if (shape_has_lists(r->verb->shape) && !lists_are_few(client, r)) {
         return;
     }
     struct pending *p = pending_add(client, &list_handler, r, block);
