@@ -20,9 +20,13 @@ inline draw_fate()
     if
     :: executed = true; answer = done
     :: faults > 0 -> faults--; executed = false; answer = refused
-    :: faults > 0 -> faults--; executed = true; answer = unknown
-    :: faults > 0 -> faults--; executed = false; answer = unknown
-    :: crashes > 0 -> crashes--; printf("compactor %d: crash\n", me); goto stop
+    :: faults > 0 -> faults--; executed = true; answer = unknown; died = died | BIT(name)
+    :: faults > 0 -> faults--; executed = false; answer = unknown; died = died | BIT(name)
+    :: crashes > 0 ->
+        crashes--;
+        died = died | BIT(name);
+        printf("compactor %d: crash\n", me);
+        goto stop
     fi
 }
 
@@ -54,15 +58,29 @@ inline append_name(entry)
     }
 }
 
-/* ADD, which stores only where nothing is. */
+/* Has its announcement gone? Then it cannot be published, and what is written stays unless its writer
+ * takes it away. */
+inline note_late()
+{
+    gone = true;
+    for (i : 0 .. head.logged - 1) {
+        gone = gone && head.log[i] != ANNOUNCED(name)
+    }
+    late = (gone && (told & BIT(name)) -> late | BIT(name) : late);
+    gone = false
+}
+
+/* ADD. */
 inline add_sublist()
 {
     draw_fate();
     d_step {
         k = KEY(name, number);
         if
-        :: executed && store[k] == ABSENT -> store[k] = (number == 0 -> one : two)
-        :: executed && store[k] != ABSENT -> answer = unknown /* burnt: it is not ours any more */
+        :: executed && store[k] == ABSENT ->
+            store[k] = (number == 0 -> one : two);
+            note_late()
+        :: executed && store[k] != ABSENT -> answer = unknown /* it is not ours */
         :: else
         fi;
         executed = false;
@@ -72,30 +90,18 @@ inline add_sublist()
     }
 }
 
-/* DELETE, or ADD or REPLACE of an empty item: remains says what is there then. */
+/* DELETE. */
 inline remove_sublist(key)
 {
     draw_fate();
     d_step {
         k = key;
-        store[k] = (executed -> remains : store[k]);
-        if
-        :: remains == ABSENT ->
-            printf("compactor %d: delete n%d.%d: %e\n", me, k / SUBLISTS, k % SUBLISTS, answer)
-        :: else ->
-            printf("compactor %d: burn n%d.%d: %e\n", me, k / SUBLISTS, k % SUBLISTS, answer)
-        fi;
-        remains = ABSENT;
+        store[k] = (executed -> ABSENT : store[k]);
+        printf("compactor %d: delete n%d.%d: %e\n", me, k / SUBLISTS, k % SUBLISTS, answer);
         executed = false;
         check_content()
     }
 }
-
-#ifdef BREAK_BURNING
-#define BURNING ABSENT
-#else
-#define BURNING BURNT
-#endif
 
 /* With a new connection, the number is one of a server that was restarted since and counts from
  * the beginning: it may be that of another head. */
@@ -173,7 +179,7 @@ inline draw_name()
     do
     :: true ->
         find_announcement();
-        gone = announced || ((h.garbage | h.burn) & BIT(name));
+        gone = announced || (h.garbage & BIT(name));
         for (i : 0 .. h.run_count - 1) {
             gone = gone || NAME_OF(h.runs[i]) == name
         }
@@ -250,15 +256,14 @@ inline remove_inputs()
 inline choose_garbage()
 {
     base.garbage = h.garbage;
-    base.burn = h.burn;
-    deleted = base.garbage | base.burn;
+    deleted = base.garbage;
     clear_head(h, i)
 }
 
 inline find_garbage()
 {
     do
-    :: number < KEYS && !((base.garbage | base.burn) & BIT(number / SUBLISTS)) -> number++
+    :: number < KEYS && !(base.garbage & BIT(number / SUBLISTS)) -> number++
     :: else -> break
     od;
     skip
@@ -278,7 +283,6 @@ inline forget_step()
     number = 0;
     tries = 0;
     deleted = 0;
-    remains = ABSENT;
     executed = false;
     named = false;
     has_ops = false;
@@ -295,7 +299,7 @@ proctype compactor(byte me)
     Head h;    /* as it was read last */
     Head base; /* a flip: what it folds; a merge: the runs that it takes */
     mtype answer;
-    byte kind, steps, tries, at, number, remains;
+    byte kind, steps, tries, at, number;
     byte name, one, two, written; /* the run: its entries, the number of its sublists */
     short deleted;                /* a purge: the names that are certainly gone */
     bool executed, announced, possible, has_ops, named;
@@ -403,13 +407,12 @@ announce_first: /* rule 2 */
     fi;
     goto publish;
 
-    /* Purge: delete and burn. */
+    /* Purge. */
 purge:
     do
     :: number == KEYS -> break
     :: number < KEYS ->
         atomic {
-            remains = (base.burn & BIT(number / SUBLISTS) -> BURNING : ABSENT);
             remove_sublist(number);
             d_step {
                 deleted = (answer == done -> deleted : deleted & ~BIT(number / SUBLISTS));
@@ -461,7 +464,11 @@ delete_only_what_you_know_to_be_unnamed: /* rule 4 */
     :: else -> goto undo
     fi;
 undo:
+#ifndef BREAK_UNDO
     number = 0;
+#else
+    number = written;
+#endif
     do
     :: number == written -> break
     :: number < written ->

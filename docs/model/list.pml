@@ -125,7 +125,6 @@ proctype writer(byte me)
 inline forget_names()
 {
     h.garbage = 0;
-    h.burn = 0;
     j = 0;
     for (i : 0 .. h.logged - 1) {
         h.log[j] = h.log[i];
@@ -241,11 +240,11 @@ proctype eviction()
     }
 }
 
-/* A compaction without other processes beside it: all that the head names as garbage or to be
- * burnt, or that is announced in it and not withdrawn, goes away, and its names with it. */
+/* A compaction without other processes beside it: all that the head names as garbage, or that is
+ * announced in it and not withdrawn, goes away, and its names with it. */
 inline compact_at_last()
 {
-    next.garbage = head.garbage | head.burn;
+    next.garbage = head.garbage;
     for (i : 0 .. head.logged - 1) {
         if
         :: IS_ANNOUNCEMENT(head.log[i]) ->
@@ -266,11 +265,12 @@ inline compact_at_last()
     next.garbage = 0
 }
 
-/* Nothing is stored that the head does not name as a run. */
+/* Nothing is stored that the head does not name as a run, but for what was written too late by a
+ * proxy that could not undo it. */
 inline check_leftovers()
 {
     for (k : 0 .. KEYS - 1) {
-        gone = IS_SUBLIST(k);
+        gone = IS_SUBLIST(k) && !(late & died & BIT(k / SUBLISTS));
         for (i : 0 .. head.run_count - 1) {
             gone = gone && NAME_OF(head.runs[i]) != k / SUBLISTS
         }
@@ -312,7 +312,7 @@ inline put_start()
         put_run(1, ENTRY(ADD, 2), ABSENT);
         put_run(2, ENTRY(ADD, 1), ABSENT);
         push_run(head, RUN(0, 2));
-        head.burn = BIT(1);
+        head.garbage = BIT(1);
         push(head, ANNOUNCED(2));
         push(head, ENTRY(DEL, 1));
         ghost = 2

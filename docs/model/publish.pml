@@ -44,7 +44,7 @@ inline find_folded()
 /* Does it name anything but runs? */
 inline find_names()
 {
-    named = h.garbage != 0 || h.burn != 0;
+    named = h.garbage != 0;
     has_ops = false;
     for (i : 0 .. h.logged - 1) {
         named = named || h.log[i] > CLEAR;
@@ -128,7 +128,7 @@ inline carry_announcement(other)
     :: else ->
 #ifndef BREAK_RULE_6
 sweep_before_you_forget: /* rule 6 */
-        next.burn = next.burn | BIT(other)
+        next.garbage = next.garbage | BIT(other)
 #else
         skip
 #endif
@@ -162,7 +162,6 @@ inline build()
 {
     next.here = kind != REMOVE;
     next.garbage = h.garbage & ~deleted;
-    next.burn = h.burn & ~deleted;
     if
     :: kind == FLIP ->
         if

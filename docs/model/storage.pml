@@ -129,7 +129,6 @@ typedef Head {
     byte run_count;
     byte runs[RUNS_MAX]; /* oldest first */
     short garbage;      /* -NAME: one bit per name */
-    short burn;         /* *NAME */
     byte logged;
     byte log[LOG_MAX]
 };
@@ -137,8 +136,12 @@ typedef Head {
 Head head;
 byte store[KEYS]; /* per key an entry, or: */
 #define ABSENT 0
-#define BURNT 255
-#define IS_SUBLIST(key) (store[key] != ABSENT && store[key] != BURNT)
+#define IS_SUBLIST(key) (store[key] != ABSENT)
+/* One bit per name: announced at some time; written when it was not announced any more; its writer
+ * has died, or has not learnt what became of a write. */
+short told;
+short late;
+short died;
 
 /* A CAS number is never given twice while the server runs. So all that matters of the one that a
  * compactor holds is whether it fits the head, and whether its connection is still there. */
@@ -155,7 +158,6 @@ inline copy_head(to, from)
     to.here = from.here;
     to.run_count = from.run_count;
     to.garbage = from.garbage;
-    to.burn = from.burn;
     to.logged = from.logged;
     for (i : 0 .. RUNS_MAX - 1) {
         to.runs[i] = from.runs[i]
@@ -171,7 +173,6 @@ inline clear_head(to, index)
     to.here = false;
     to.run_count = 0;
     to.garbage = 0;
-    to.burn = 0;
     to.logged = 0;
     for (index : 0 .. RUNS_MAX - 1) {
         to.runs[index] = 0
@@ -206,7 +207,6 @@ inline tell_head()
     for (i : 0 .. NAMES - 1) {
         if
         :: head.garbage & BIT(i) -> printf(" -n%d", i)
-        :: head.burn & BIT(i) -> printf(" *n%d", i)
         :: else
         fi
     }
@@ -271,6 +271,7 @@ inline execute_append(entry)
     if
     :: head.here ->
         push(head, entry);
+        told = (IS_ANNOUNCEMENT(entry) -> told | BIT(NAME_IN(entry)) : told);
         apply(ghost, entry);
         head_changed()
     :: else

@@ -10,7 +10,7 @@ from mclistd_lists.problem import NotUnderstood, expect
 NAME = rb"([a-z2-7]{13})"
 RANGE = NAME + rb"\.([0-9]{1,7})"
 RUN = re.compile(RANGE + rb":([0-9]{1,20}):([0-9]{1,20})")
-GARBAGE = re.compile(rb"[-*]" + RANGE)
+GARBAGE = re.compile(rb"-" + RANGE)
 UNTIL = re.compile(rb"@([0-9]{1,10})")
 TIMES = re.compile(rb"%([1-9][0-9]{0,9})\.(0|[1-9][0-9]{0,9})")
 ABSENT = re.compile(rb"\?([0-9]{1,20})\.([0-9]{1,10})")
@@ -44,7 +44,7 @@ class Run:
 
 
 class Head:
-    """Of the list `key`. runs: from the oldest to the newest. garbage, burnt: [(name, count)].
+    """Of the list `key`. runs: from the oldest to the newest. garbage: [(name, count)].
     announcements: {name: (count, created)} of those that were not withdrawn. absent: (token, until)
     or None. cap: (most, refuses) or None. times: (earliest, latest) or None. until_s: of the
     sublists, or None. cleared: the log makes the runs void. intents: {name: Intent}, of
@@ -53,7 +53,7 @@ class Head:
 
     def __init__(self, value, key):
         self.key = key
-        self.runs, self.garbage, self.burnt = [], [], []
+        self.runs, self.garbage = [], []
         self.announcements, self.withdrawn = {}, set()
         self.absent = self.cap = self.times = self.until_s = None
         self.intents, self.entries = {}, []
@@ -79,7 +79,7 @@ class Head:
         if match := RUN.fullmatch(field):
             self.runs.append(Run(match[1], *map(int, match.groups()[1:])))
         elif match := GARBAGE.fullmatch(field):
-            (self.garbage if field[:1] == b"-" else self.burnt).append((match[1], int(match[2])))
+            self.garbage.append((match[1], int(match[2])))
         elif match := UNTIL.fullmatch(field):
             expect(UNTIL_MIN_S <= int(match[1]) <= UNTIL_MAX_S, "a time that cannot be")
             self.once("until_s", int(match[1]))
@@ -165,7 +165,7 @@ class Head:
         """Of runs, garbage and announcements. A withdrawn announcement counts, too: the next
         compaction of that list takes it off."""
         found = {run.name for run in self.runs} | self.announcements.keys() | self.withdrawn
-        return found | {name for name, _ in self.garbage + self.burnt}
+        return found | {name for name, _ in self.garbage}
 
     def is_absent(self):
         """Does it read as missing? A `!` in the log makes the mark void."""

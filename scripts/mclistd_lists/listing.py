@@ -20,7 +20,7 @@ MISSING_READ_MAX = 1000  # sublists of one list that the crawler did not show an
 LOOKS_MAX = 5          # at a list that changes all the time
 TEXT_FLAGS = (0, 16)   # 16 is what pylibmc and pymemcache give to text
 RING_FLAGS = (*TEXT_FLAGS, 2)
-SUBLIST_BYTES_MIN = SUBLIST_HEADER_BYTES + 3  # a shorter one is a burnt name, or foreign
+SUBLIST_BYTES_MIN = SUBLIST_HEADER_BYTES + 3  # a shorter one is foreign
 
 OK, DAMAGED, FOREIGN, UNKNOWN = "ok", "damaged", "foreign", "unknown"
 
@@ -186,7 +186,7 @@ class Listing:
             return None
         now_s = int(time.time())
         entry.items_least, entry.items_most = head.count(now_s)
-        entry.garbage = len(head.garbage) + len(head.burnt)
+        entry.garbage = len(head.garbage)
         entry.announcements = len(head.announcements)
         grace_s = self.layouts.grace_s(entry.key, self.options.grace)
         entry.announcements_old = sum(
@@ -194,7 +194,7 @@ class Listing:
         )
         entry.marks = list(self.marks_of(head, now_s))
         entry.intents = head.open_transactions()
-        dead = {name for name, _ in head.garbage + head.burnt}
+        dead = {name for name, _ in head.garbage}
         for run, parts in self.parts_of(entry.key).items():
             entry.bytes += sum(size for _, size, _ in parts)
             entry.sublists += len(parts)

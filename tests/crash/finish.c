@@ -23,7 +23,7 @@ static void restore_evicted(struct crash_world *w)
     }
 }
 
-/* Burnt names have no value, and are left to their time. */
+/* What was written late is left where its proxy died, or lost its connection, before it knew. */
 static void check_named(struct crash_world *w)
 {
     const struct item *item;
@@ -34,7 +34,7 @@ static void check_named(struct crash_world *w)
             struct slice key = item_key(item);
             bool over = item->expires_s != 0 && item->expires_s <= now_s;
             bool other = key.p[key.len - 1] == '#' || clock_key_is(key);
-            if (!over && item->value->used > 0 && !other &&
+            if (!over && !item->is_late && !other &&
                 !model_head_names(&w->base.cluster, slice_of(LIST_KEY), now_s, key) &&
                 !model_removed_head_names(&w->base.cluster, slice_of(LIST_KEY), key)) {
                 world_violation(&w->base, "%.*s is left over: no head names it", SLICE_ARGS(key));

@@ -43,10 +43,9 @@ const struct scene_spec scenes[] = {
     {"run-dead-full-log", "r:+0+1+2 d:3/1 -1+1+5+6-2", NULL},
     {"young", "+0+1 y:3/1 +2", NULL},
     {"run-young-full-log", "r:+0+1+2 -1 y:3/1 +1+5+6-2", NULL},
-    {"to-be-burnt", "r:+0+1 b:3/1 +2", NULL},
     {"withdrawn", "w:2 +0+1+2-1+1", NULL},
-    {"garbage-alone", "g:2/2 b:1/0", NULL},
-    {"all-of-it", "r:+0+1+2/+3 r:=1-2+4 g:2/2 b:2/1 d:2/1 +6-0 y:2/2 w:1 +7!+1+2+5", NULL},
+    {"garbage-alone", "g:2/2 g:1/0", NULL},
+    {"all-of-it", "r:+0+1+2/+3 r:=1-2+4 g:2/2 g:2/1 d:2/1 +6-0 y:2/2 w:1 +7!+1+2+5", NULL},
     {"evicted", "r:+0+1+2/+3+4 +6", "0.1"},
     {"evicted-newer", "r:+0+1+2/+3+4 r:=1+6 +7", "1.0"},
 };
@@ -197,10 +196,10 @@ static void add_part(struct builder *b, const char **at)
         add_run(b, at);
         return;
     }
-    unsigned count = add_names(b, at, kind == 'g' || kind == 'b');
+    unsigned count = add_names(b, at, kind == 'g');
     name_text(name, b->names++);
-    if (kind == 'g' || kind == 'b') {
-        add(&b->header, " %c%s.%u", kind == 'g' ? '-' : '*', name, count);
+    if (kind == 'g') {
+        add(&b->header, " -%s.%u", name, count);
         return;
     }
     CHECK(kind == 'd' || kind == 'y' || kind == 'w');

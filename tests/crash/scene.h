@@ -35,7 +35,6 @@ struct scene_spec {
     /* Parts, with a blank between them, from the oldest on:
      *   r:+0+1/+2   a run of two sublists
      *   g:3/2       garbage, three names, the last two of which are stored
-     *   b:3/2       the same, to be burnt
      *   d:3/2       announced by a dead proxy: three names, the first two are stored
      *   y:3/2       the same, announced just now
      *   w:3         announced and withdrawn

@@ -207,11 +207,10 @@ static void note_garbage(struct audit *a, unsigned list, const struct ref_head *
     for (size_t i = 0; i < head->garbage.count; i++) {
         const struct ref_range *range = &head->garbage.ranges[i];
         struct audit_name *name = name_of(a, list, range->name);
-        bool known = name->burn || name->garbage;
-        name->two_counts = name->two_counts || (known && name->garbage_count != range->count);
+        name->two_counts =
+            name->two_counts || (name->garbage && name->garbage_count != range->count);
         name->garbage_count = range->count;
-        name->burn = name->burn || range->burn;
-        name->garbage = name->garbage || !range->burn;
+        name->garbage = true;
     }
 }
 
@@ -242,11 +241,6 @@ static void note_head(struct audit *a, unsigned list, const struct be_reply *rep
 }
 
 /* ---- what the engine sends ---- */
-
-static bool burns(const struct be_request *r)
-{
-    return r->value.len == 0 && r->exptime > 0;
-}
 
 /* Of a run that is about to be written. */
 static void sent_announced(struct audit *a, unsigned list, const struct ref_range *range)
@@ -454,15 +448,9 @@ void audit_sent(struct audit *a, const struct be_request *r, bool content_stays)
         CHECK(name != NULL);
         return;
     case BE_ADD:
-        if (!burns(r)) {
-            sent_add(a, r, parts);
-            return;
-        }
-        CHECK(name != NULL && name->burn);
+        sent_add(a, r, parts);
         return;
     case BE_REPLACE:
-        CHECK(name != NULL && name->burn && burns(r));
-        return;
     case BE_SET: /* one that is refused takes away what was there */
     case BE_PREPEND:
     case BE_INCR:
@@ -529,10 +517,10 @@ void audit_told(struct audit *a, const struct be_request *r, const struct be_rep
     struct audit_name *name = name_of(a, parts.list, parts.name);
     if (r->verb == BE_GET && status == BE_HIT) {
         note_sublist(a, key_of(r), reply->value);
-    } else if (r->verb == BE_ADD && !burns(r)) {
+    } else if (r->verb == BE_ADD) {
         name->stored += status == BE_STORED;
-    } else if (r->verb == BE_ADD || r->verb == BE_REPLACE || r->verb == BE_DELETE) {
-        bool gone = status == BE_STORED || status == BE_DELETED || status == BE_NOT_FOUND;
+    } else if (r->verb == BE_DELETE) {
+        bool gone = status == BE_DELETED || status == BE_NOT_FOUND;
         name->gone |= gone && parts.number < 64 ? UINT64_C(1) << parts.number : 0;
     }
 }

@@ -52,11 +52,11 @@ struct audit_name {
     uint64_t bytes, items; /* in those sent */
     unsigned publishing;   /* CAS requests under way that name it */
     bool published;        /* one of these was done, or its outcome is unknown */
-    bool garbage, burn;    /* named as such by a head that was read */
+    bool garbage;          /* named as such by a head that was read */
     uint64_t garbage_count;
     bool two_counts; /* and heads differ in how many: a purge goes by the name, so what one of them
                         names may be forgotten. No proxy writes such heads */
-    uint64_t gone;   /* bit n: sublist n was definitely deleted or burnt */
+    uint64_t gone;   /* bit n: sublist n was definitely deleted */
 };
 
 struct audit {

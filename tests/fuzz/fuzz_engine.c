@@ -387,8 +387,7 @@ static struct be_request *pick(struct world *w, size_t which)
 
 static void give_back(struct world *w, struct be_request *r, struct be_reply *reply)
 {
-    bool burns = r->verb == BE_REPLACE || (r->verb == BE_ADD && r->value.len == 0);
-    bool tidies = r->verb == BE_DELETE || r->verb == BE_PROBE || burns;
+    bool tidies = r->verb == BE_DELETE || r->verb == BE_PROBE;
     w->housekeeping = tidies ? w->housekeeping + 1 : 0;
     STAILQ_REMOVE(&w->pending, r, be_request, link);
     w->pending_count--;

@@ -105,9 +105,9 @@ static void check_ranges(const struct ref_ranges *ref, const struct head *head)
 {
     CHECK(ref->count == head->garbage_count);
     for (size_t i = 0; i < ref->count; i++) {
-        const struct garbage *g = &head->garbage[i];
-        CHECK(slice_equal(name_slice(&g->range.name), ref->ranges[i].name));
-        CHECK(g->range.count == ref->ranges[i].count && g->burn == ref->ranges[i].burn);
+        const struct name_range *g = &head->garbage[i];
+        CHECK(slice_equal(name_slice(&g->name), ref->ranges[i].name));
+        CHECK(g->count == ref->ranges[i].count);
     }
 }
 
@@ -191,7 +191,7 @@ static bool reads_as_missing(const struct ref_head *head)
     return head->absent.len > 0 && !ref_clears(head->log);
 }
 
-/* What the old head names is named by the new one: as a run, or to be deleted or burnt. */
+/* What the old head names is named by the new one: as a run, or to be deleted. */
 static void check_nothing_forgotten(const struct ref_head *before, const struct ref_head *after,
                                     int64_t now_s, int64_t grace_s)
 {

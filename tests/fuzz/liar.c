@@ -96,7 +96,7 @@ static struct block *make_head(struct liar *liar, struct slice list_key, int64_t
 {
     struct input *in = liar->in;
     struct run runs[5];
-    struct garbage garbage[3];
+    struct name_range garbage[3];
     uint8_t first = input_byte(in);
     size_t run_count = first % 6, garbage_count;
     struct head_marks marks = {.sublists_until_s = first >= 216 ? now_s + 1000 : 0,
@@ -120,7 +120,7 @@ static struct block *make_head(struct liar *liar, struct slice list_key, int64_t
     garbage_count = input_below(in, 4);
     for (size_t i = 0; i < garbage_count; i++) {
         uint8_t choice = input_byte(in);
-        garbage[i] = (struct garbage){{name_of_letter(choice & 7), choice >> 3 & 7}, choice >= 128};
+        garbage[i] = (struct name_range){name_of_letter(choice & 7), choice >> 3 & 7};
     }
     head_append_header(&b, &marks, runs, run_count, garbage, garbage_count);
     append_entries(&b, in, now_s);

@@ -15,14 +15,15 @@ struct leftovers {
 };
 
 /* May the proxy that removed a head have died, not have reached the server of a sublist, or have
- * had too little time, before it had deleted what the head named? */
-static bool is_left_to_sweep(struct sim_world *w, struct slice list, struct slice key)
+ * had too little time, before it had deleted what the head named? Or one that wrote when no head
+ * named that any more, before it had found that out? */
+static bool is_left_to_sweep(struct sim_world *w, struct slice list, const struct item *item)
 {
     const unsigned *faults = w->p.faults;
     unsigned fatal = faults[FAULT_SHORTAGE] + faults[FAULT_STALL] + faults[FAULT_FAILOVER] +
                      faults[FAULT_MOVE] + faults[FAULT_LOSS] + faults[FAULT_CRASH];
-    return (fatal > 0 || w->p.long_ms != 0) && w->p.refuse &&
-           model_removed_head_names(&w->base.cluster, list, key);
+    bool removed = w->p.refuse && model_removed_head_names(&w->base.cluster, list, item_key(item));
+    return (fatal > 0 && (removed || item->is_late)) || (w->p.long_ms != 0 && removed);
 }
 
 static void check_named(void *arg, const struct item *item)
@@ -31,12 +32,12 @@ static void check_named(void *arg, const struct item *item)
     struct slice key = item_key(item);
     const char *end = memchr(key.p, '#', key.len);
     bool over = item->expires_s != 0 && item->expires_s <= l->w->clocks_s[l->server];
-    if (over || item->value->used == 0 || end == key.p + key.len - 1 || clock_key_is(key)) {
+    if (over || end == key.p + key.len - 1 || clock_key_is(key)) {
         return;
     }
     struct slice list = slice_make(key.p, (size_t)(end - key.p));
     if (!model_head_names(&l->w->base.cluster, list, world_now(&l->w->base).wall_s, key) &&
-        !is_left_to_sweep(l->w, list, key)) {
+        !is_left_to_sweep(l->w, list, item)) {
         sim_violation("%.*s is left over: no head names it", SLICE_ARGS(key));
     }
 }

@@ -112,7 +112,7 @@ static void mix_rarities(struct params *p, struct rng *rng)
     static const uint32_t two_months_s = 60 * 60 * 24 * 60;
     p->pause_us = p->grace_s * 2500000ULL;
     if (p->faults[FAULT_PAUSE] > 0 && rng_below(rng, 3) == 0) {
-        /* Life goes on slowly: what a pause has missed is swept, burnt and forgotten by its end. */
+        /* Life goes on slowly: what a pause has missed is swept and forgotten by its end. */
         p->think_us = 20000u << rng_below(rng, 3);
         p->fault_us = 500000;
         p->pause_us = p->grace_s * 10000000ULL;

@@ -85,8 +85,7 @@ def decode(places, key):
 
 
 def strays(places, keys):
-    """Sublists that hold something and that no head names as part of its runs, by list. Burnt names
-    are empty items and do not count."""
+    """Sublists that no head names as part of its runs, by list."""
     found = collections.defaultdict(list)
     named = set()
     for key in keys:
@@ -95,6 +94,6 @@ def strays(places, keys):
     for place in places:
         for name in place.names():
             key, mark, rest = name.partition("#")
-            if mark and rest and key in keys and name not in named and place.get(name):
+            if mark and rest and key in keys and name not in named and place.get(name) is not None:
                 found[key].append(name)
     return dict(found)

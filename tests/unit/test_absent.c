@@ -453,7 +453,7 @@ static void test_drop_takes_the_lease_from_a_head_with_names(void **state)
     show_head(s, LEASED "+1:x" YOUNG, -1);
     script_expect(s, BE_CAS_DELETE, "k#", BE_STORED, NULL);
     script_expect_answer(s, LIST_MISSING);
-    script_expect(s, BE_ADD, "k#" NAME ".0", BE_STORED, NULL);
+    script_expect(s, BE_DELETE, "k#" NAME ".0", BE_DELETED, NULL);
     (void)engine_run(s->rig.engine, s->rig.now);
     assert_false(engine_busy(s->rig.engine));
 }
@@ -529,7 +529,7 @@ static void test_idle_head_is_removed(void **state)
     expect_read_then_remove(*state, OVER);
 }
 
-/* Names of a dead filler are burnt; those of one at work stay, and with them the head. */
+/* Names of a dead filler are deleted; those of one at work stay, and with them the head. */
 static void test_dead_announcement_is_swept(void **state)
 {
     struct script *s = *state;
@@ -542,7 +542,7 @@ static void test_dead_announcement_is_swept(void **state)
     assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
     show_head(s, OVER DEAD, -1);
     show_head(s, OVER DEAD, -1);
-    expect_write(s, BE_CAS, "^1 ?77.1699999999 *" NAME ".1\n", 0, BE_STORED);
+    expect_write(s, BE_CAS, "^1 ?77.1699999999 -" NAME ".1\n", 0, BE_STORED);
 }
 
 int main(void)

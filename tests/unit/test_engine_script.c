@@ -229,23 +229,24 @@ static void test_log_full_of_dead_announcements_is_swept(void **state)
     script_expect(s, BE_CAS, "k#", BE_STORED, NULL);
 }
 
-/* By ADD where nothing is, by REPLACE over what is there, and again when that is gone meanwhile.
- * Never by SET: one that finds no memory would take away what another proxy has burnt. */
-static void test_names_are_burnt_without_taking_away_what_is_burnt(void **state)
+/* The names of a dead proxy are deleted as other garbage is, in the step behind the one that has
+ * taken its announcement off. */
+static void test_names_of_a_dead_proxy_are_deleted(void **state)
 {
     struct script *s = *state;
-    const char *head = "^1 *" FIRST_RUN ".2\n+1:a";
+    const char *head = "^1\n+1:a~26:" FIRST_RUN ".2.1600000000";
     script_submit(s, LIST_COMPACT, NULL, 0);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
-    struct be_request *first = rig_take(&s->rig, BE_ADD, "k#" FIRST_RUN ".0");
-    script_expect(s, BE_ADD, "k#" FIRST_RUN ".1", BE_STORED, NULL);
-    assert_int_equal(first->value.len, 0);
-    assert_true(first->exptime > 0);
-    answer(s, first, BE_NOT_STORED, NULL);
-    script_expect(s, BE_REPLACE, "k#" FIRST_RUN ".0", BE_NOT_STORED, NULL);
-    script_expect(s, BE_ADD, "k#" FIRST_RUN ".0", BE_STORED, NULL);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
     struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
+    assert_true(slice_equal(cas->value, SLICE_LIT("^1 -" FIRST_RUN ".2\n+1:a")));
+    answer(s, cas, BE_STORED, NULL);
+    head = "^1 -" FIRST_RUN ".2\n+1:a";
+    script_expect(s, BE_GET, "k#", BE_HIT, head);
+    script_expect(s, BE_DELETE, "k#" FIRST_RUN ".0", BE_DELETED, NULL);
+    script_expect(s, BE_DELETE, "k#" FIRST_RUN ".1", BE_NOT_FOUND, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, head);
+    cas = rig_take(&s->rig, BE_CAS, "k#");
     assert_true(slice_equal(cas->value, SLICE_LIT("^1\n+1:a")));
     answer(s, cas, BE_STORED, NULL);
     script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a");
@@ -273,53 +274,23 @@ static struct be_request *serve_purge(struct script *s, const uint32_t stored[12
         assert_true(slice_to_u64(digits, &number));
         bool there = number < stored[(unsigned char)r->key[2]];
         counts[r->verb]++;
-        answer(s, r,
-               r->verb == BE_ADD       ? there ? BE_NOT_STORED : BE_STORED
-               : r->verb == BE_REPLACE ? there ? BE_STORED : BE_NOT_STORED
-               : there                 ? BE_DELETED
-                                       : BE_NOT_FOUND,
-               NULL);
+        answer(s, r, there ? BE_DELETED : BE_NOT_FOUND, NULL);
     }
 }
 
-/* One item that any client could write made millions of others: burning stops where nothing more
- * can be, so a head of a few bytes never fills a server. What is there is found all the same. */
-static void test_burning_stops_where_nothing_is(void **state)
+/* One item that any client could write would have millions of others deleted: that stops where
+ * nothing more can be. What is there is found all the same. */
+static void test_deleting_stops_where_nothing_is(void **state)
 {
     struct script *s = *state;
-    const char *head = "^1 *" FIRST_RUN ".9999999\n";
+    const char *head = "^1 -" FIRST_RUN ".9999999\n";
     uint64_t counts[BE_DELETE + 1] = {0};
     const uint32_t stored[128] = {['a'] = 20000};
     script_submit(s, LIST_COMPACT, NULL, 0);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
     struct be_request *r = serve_purge(s, stored, counts);
     assert_int_equal(r->verb, BE_GET);
-    assert_int_equal(counts[BE_REPLACE], 20000);
-    assert_int_equal(counts[BE_ADD], 20000 + 8192);
-    assert_int_equal(counts[BE_DELETE], 0);
-    answer(s, r, BE_HIT, head);
-    struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
-    assert_true(slice_equal(cas->value, SLICE_LIT("^1\n")));
-    answer(s, cas, BE_STORED, NULL);
-}
-
-/* The same of deletions, which come first and go on further: memcached may have evicted the first
- * sublists. */
-static void test_deleting_stops_where_nothing_is(void **state)
-{
-    struct script *s = *state;
-    const char *head = "^1 *" SECOND_RUN ".2 -" FIRST_RUN ".9999999\n";
-    uint64_t counts[BE_DELETE + 1] = {0};
-    const uint32_t stored[128] = {['a'] = 3};
-    script_submit(s, LIST_COMPACT, NULL, 0);
-    script_expect(s, BE_GET, "k#", BE_HIT, head);
-    struct be_request *r = rig_take(&s->rig, BE_DELETE, "k#" FIRST_RUN ".0");
-    counts[BE_DELETE]++;
-    answer(s, r, BE_DELETED, NULL);
-    r = serve_purge(s, stored, counts);
-    assert_int_equal(r->verb, BE_GET);
-    assert_int_equal(counts[BE_DELETE], 3 + 65536);
-    assert_int_equal(counts[BE_ADD], 2);
+    assert_int_equal(counts[BE_DELETE], 20000 + 65536);
     answer(s, r, BE_HIT, head);
     struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
     assert_true(slice_equal(cas->value, SLICE_LIT("^1\n")));
@@ -331,17 +302,17 @@ static void test_deleting_stops_where_nothing_is(void **state)
 static void test_purge_leaves_what_is_too_much(void **state)
 {
     struct script *s = *state;
-    const char *head = "^1 *" FIRST_RUN ".9999999 *" SECOND_RUN ".9999999 *ccccccccccccc.5\n";
+    const char *head = "^1 -" FIRST_RUN ".9999999 -" SECOND_RUN ".9999999 -ccccccccccccc.5\n";
     uint64_t counts[BE_DELETE + 1] = {0};
     const uint32_t stored[128] = {0};
     script_submit(s, LIST_COMPACT, NULL, 0);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
     struct be_request *r = serve_purge(s, stored, counts);
-    assert_int_equal(counts[BE_ADD], 8192);
+    assert_int_equal(counts[BE_DELETE], 65536);
     answer(s, r, BE_HIT, head);
     struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
     assert_true(
-        slice_equal(cas->value, SLICE_LIT("^1 *" SECOND_RUN ".9999999 *ccccccccccccc.5\n")));
+        slice_equal(cas->value, SLICE_LIT("^1 -" SECOND_RUN ".9999999 -ccccccccccccc.5\n")));
     answer(s, cas, BE_STORED, NULL);
     script_expect_done(s, LIST_SERVER_ERROR);
     assert_string_equal(s->call.error, "the head names more garbage than can exist: "
@@ -558,8 +529,7 @@ int main(void)
         script_test(test_flip_that_meets_a_lease_withdraws),
         script_test(test_announcement_is_withdrawn_when_the_head_cannot_be_read),
         script_test(test_read_does_not_guess_when_memory_is_short),
-        script_test(test_names_are_burnt_without_taking_away_what_is_burnt),
-        script_test(test_burning_stops_where_nothing_is),
+        script_test(test_names_of_a_dead_proxy_are_deleted),
         script_test(test_deleting_stops_where_nothing_is),
         script_test(test_purge_leaves_what_is_too_much),
         script_test(test_compaction_goes_on_without_its_purge),

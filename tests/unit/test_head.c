@@ -46,7 +46,7 @@ static void test_runs_and_garbage_are_read_in_their_order(void **state)
 {
     (void)state;
     static const char text[] =
-        "^1 " NAME_A ".3:700:40 -" NAME_B ".2 " NAME_C ".1:90:0 *" NAME_A ".9999999\n";
+        "^1 " NAME_A ".3:700:40 -" NAME_B ".2 " NAME_C ".1:90:0 -" NAME_A ".9999999\n";
     struct head *head = head_of(slice_make(text, sizeof text - 1));
     assert_non_null(head);
     assert_int_equal(head->run_count, 2);
@@ -56,10 +56,8 @@ static void test_runs_and_garbage_are_read_in_their_order(void **state)
     assert_int_equal(head->runs[0].bytes, 700);
     assert_int_equal(head->runs[0].items, 40);
     assert_int_equal(head->runs[1].range.name.text[12], 'c');
-    assert_int_equal(head->garbage[0].range.count, 2);
-    assert_false(head->garbage[0].burn);
-    assert_int_equal(head->garbage[1].range.count, SUBLISTS_MAX);
-    assert_true(head->garbage[1].burn);
+    assert_int_equal(head->garbage[0].count, 2);
+    assert_int_equal(head->garbage[1].count, SUBLISTS_MAX);
     assert_int_equal(head_run_bytes(head), 790);
     assert_int_equal(head_sublists(head), 4);
     assert_int_equal(head->log.len, 0);
@@ -220,16 +218,15 @@ static void test_random_headers_survive_the_round_trip(void **state)
     rng_init_seed(&rng, 3);
     for (int round = 0; round < 300; round++) {
         struct run runs[40] = {0};
-        struct garbage garbage[40] = {0};
+        struct name_range garbage[40] = {0};
         size_t run_count = (size_t)rng_below(&rng, 40), garbage_count = (size_t)rng_below(&rng, 40);
         for (size_t i = 0; i < 40; i++) {
             name_fresh(&runs[i].range.name, &rng);
             runs[i].range.count = 1 + (uint32_t)rng_below(&rng, SUBLISTS_MAX);
             runs[i].bytes = runs[i].range.count * (17 + rng_below(&rng, (1 << 20) - 16));
             runs[i].items = rng_below(&rng, (runs[i].bytes - 14 * runs[i].range.count) / 3 + 1);
-            name_fresh(&garbage[i].range.name, &rng);
-            garbage[i].range.count = (uint32_t)rng_below(&rng, SUBLISTS_MAX + 1);
-            garbage[i].burn = rng_below(&rng, 2) == 0;
+            name_fresh(&garbage[i].name, &rng);
+            garbage[i].count = (uint32_t)rng_below(&rng, SUBLISTS_MAX + 1);
         }
         struct head_marks marks = {0};
         marks.sublists_until_s =
@@ -252,9 +249,8 @@ static void test_random_headers_survive_the_round_trip(void **state)
             assert_memory_equal(&head->runs[i], &runs[i], sizeof runs[i]);
         }
         for (size_t i = 0; i < garbage_count; i++) {
-            assert_true(name_equal(&head->garbage[i].range.name, &garbage[i].range.name));
-            assert_int_equal(head->garbage[i].range.count, garbage[i].range.count);
-            assert_int_equal(head->garbage[i].burn, garbage[i].burn);
+            assert_true(name_equal(&head->garbage[i].name, &garbage[i].name));
+            assert_int_equal(head->garbage[i].count, garbage[i].count);
         }
         head_unref(&head);
     }
@@ -282,6 +278,7 @@ static void test_what_is_no_head_is_foreign(void **state)
         SLICE_LIT("+1:a\n"),
         SLICE_LIT("^1 -\n"),
         SLICE_LIT("^1 *\n"),
+        SLICE_LIT("^1 *" NAME_A ".1\n"),
         SLICE_LIT("^1 a\n"),
         SLICE_LIT("^1 " NAME_A ".1:2:3 \n"),
         SLICE_LIT("^1  " NAME_A ".1:2:3\n"),
@@ -328,7 +325,7 @@ static void test_a_head_cut_short_is_foreign_but_between_entries(void **state)
 {
     (void)state;
     struct run runs[2] = {{{test_name('a'), 12}, 3456, 78}, {{test_name('b'), 1}, 26, 4}};
-    struct garbage garbage[2] = {{{test_name('c'), 1}, true}, {{test_name('d'), 99}, false}};
+    struct name_range garbage[2] = {{test_name('c'), 1}, {test_name('d'), 99}};
     struct rng rng;
     rng_init_seed(&rng, 17);
     for (int round = 0; round < 20; round++) {
@@ -365,7 +362,7 @@ static void test_a_head_cut_short_is_foreign_but_between_entries(void **state)
 static void test_damaged_bytes_are_survived(void **state)
 {
     (void)state;
-    static const char text[] = "^1 @1795229328 " NAME_A ".3:700:40 -" NAME_B ".2 *" NAME_C ".9\n"
+    static const char text[] = "^1 @1795229328 " NAME_A ".3:700:40 -" NAME_B ".2 -" NAME_C ".9\n"
                                "+9:user-1234~17:" NAME_B ".1.5-8:user-222!0:=1:x~17:" NAME_C ".0.7";
     struct rng rng;
     rng_init_seed(&rng, 19);

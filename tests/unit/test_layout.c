@@ -35,8 +35,8 @@ static void test_a_layout_begins_with_runs_and_garbage_and_no_log(void **state)
 {
     (void)state;
     struct layout layout;
-    init_from(&layout, "^1 " NAME_A ".1:23:3 -" NAME_B ".4 " NAME_C ".5:96:7 *" NAME_D ".8\n+1:a");
-    assert_value(&layout, "^1 " NAME_A ".1:23:3 " NAME_C ".5:96:7 -" NAME_B ".4 *" NAME_D ".8\n");
+    init_from(&layout, "^1 " NAME_A ".1:23:3 -" NAME_B ".4 " NAME_C ".5:96:7 -" NAME_D ".8\n+1:a");
+    assert_value(&layout, "^1 " NAME_A ".1:23:3 " NAME_C ".5:96:7 -" NAME_B ".4 -" NAME_D ".8\n");
     assert_false(layout_is_empty(&layout));
     layout_fini(&layout);
     init_from(&layout, "^1\n+1:a");
@@ -45,7 +45,7 @@ static void test_a_layout_begins_with_runs_and_garbage_and_no_log(void **state)
     block_append(&layout.log, "+1:a", 4);
     assert_false(layout_is_empty(&layout));
     layout_fini(&layout);
-    init_from(&layout, "^1 *" NAME_D ".8\n");
+    init_from(&layout, "^1 -" NAME_D ".8\n");
     assert_false(layout_is_empty(&layout));
     layout_fini(&layout);
 }
@@ -95,21 +95,17 @@ static void test_runs_are_inserted_and_dropped_where_asked(void **state)
     layout_fini(&layout);
 }
 
-static void test_garbage_is_removed_by_name_and_kind_once(void **state)
+static void test_garbage_is_removed_once(void **state)
 {
     (void)state;
     struct layout layout;
-    init_from(&layout, "^1 -" NAME_A ".1 *" NAME_A ".2 -" NAME_B ".3 -" NAME_A ".4\n");
-    struct garbage garbage = {{test_name('a'), 4}, false};
+    init_from(&layout, "^1 -" NAME_A ".1 -" NAME_B ".3 -" NAME_A ".4 -" NAME_A ".4\n");
+    struct name_range garbage = {test_name('a'), 4};
     assert_true(layout_remove_garbage(&layout, &garbage));
-    assert_value(&layout, "^1 *" NAME_A ".2 -" NAME_B ".3 -" NAME_A ".4\n");
+    assert_value(&layout, "^1 -" NAME_A ".1 -" NAME_B ".3 -" NAME_A ".4\n");
     assert_true(layout_remove_garbage(&layout, &garbage));
     assert_false(layout_remove_garbage(&layout, &garbage));
-    garbage.burn = true;
-    assert_true(layout_remove_garbage(&layout, &garbage));
-    assert_value(&layout, "^1 -" NAME_B ".3\n");
-    garbage = (struct garbage){{test_name('b'), 3}, true};
-    assert_false(layout_remove_garbage(&layout, &garbage));
+    assert_value(&layout, "^1 -" NAME_A ".1 -" NAME_B ".3\n");
     layout_fini(&layout);
 }
 
@@ -129,24 +125,24 @@ static const struct carry_case carry_cases[] = {
     /* one's own */
     {"+1:x~19:" NAME_A ".1.999+1:y", false, "", "", 0},
     {"+1:x~19:" NAME_A ".1.999+1:y", true, "+1:x+1:y", "", 0},
-    /* one's own is taken off however old, and never burnt */
+    /* one's own is taken off however old, and no garbage */
     {"~17:" NAME_A ".7.1", false, "", "", 0},
     /* another's, young: as old as the grace, or from a clock that is ahead */
     {"+1:x~19:" NAME_B ".1.940+1:y", false, "~19:" NAME_B ".1.940", "", 0},
     {"~20:" NAME_B ".1.1060", false, "~20:" NAME_B ".1.1060", "", 0},
     /* another's, dead; or from a clock that was wrong */
-    {"~20:" NAME_B ".1.1061", false, "", " *" NAME_B ".1", 1},
-    {"+1:x~19:" NAME_B ".7.939+1:y", false, "", " *" NAME_B ".7", 1},
-    {"+1:x~19:" NAME_B ".7.939+1:y", true, "+1:x+1:y", " *" NAME_B ".7", 1},
-    {"~17:" NAME_B ".7.1~17:" NAME_C ".8.2", false, "", " *" NAME_B ".7 *" NAME_C ".8", 2},
-    /* withdrawn: nothing of that name is stored, so nothing is burnt */
+    {"~20:" NAME_B ".1.1061", false, "", " -" NAME_B ".1", 1},
+    {"+1:x~19:" NAME_B ".7.939+1:y", false, "", " -" NAME_B ".7", 1},
+    {"+1:x~19:" NAME_B ".7.939+1:y", true, "+1:x+1:y", " -" NAME_B ".7", 1},
+    {"~17:" NAME_B ".7.1~17:" NAME_C ".8.2", false, "", " -" NAME_B ".7 -" NAME_C ".8", 2},
+    /* withdrawn: nothing of that name is stored, so nothing is to be deleted */
     {"~19:" NAME_B ".7.990+1:x~19:" NAME_B ".0.990", true, "+1:x", "", 0},
     {"~17:" NAME_B ".7.1~17:" NAME_B ".0.1", false, "", "", 0},
     {"~19:" NAME_B ".0.990", false, "", "", 0},
     /* all together */
     {"~19:" NAME_C ".1.990~19:" NAME_A ".2.990~17:" NAME_B ".3.1~17:" NAME_D ".4.1+1:x~17:" NAME_D
      ".0.1",
-     true, "~19:" NAME_C ".1.990+1:x", " *" NAME_B ".3", 1},
+     true, "~19:" NAME_C ".1.990+1:x", " -" NAME_B ".3", 1},
 };
 
 static void test_announcements_are_carried_by_the_rules(void **state)
@@ -180,7 +176,7 @@ static void test_a_sweep_of_all_spares_no_young_ones_and_one_without_own_keeps_a
     init_from(&layout, "^1\n");
     struct carry carry = {.now_s = 1000, .grace_s = GRACE_NONE};
     assert_int_equal(layout_carry(&layout, log, &carry), 2);
-    assert_value(&layout, "^1 *" NAME_A ".1 *" NAME_B ".2\n");
+    assert_value(&layout, "^1 -" NAME_A ".1 -" NAME_B ".2\n");
     layout_fini(&layout);
     init_from(&layout, "^1\n");
     carry.grace_s = 60;
@@ -271,15 +267,14 @@ static void test_no_announcement_is_ever_lost(void **state)
         assert_int_equal(swept, layout.garbage_count);
         for (char letter = 'a'; letter <= 'd'; letter++) {
             struct name name = test_name(letter);
-            size_t burnt = 0;
+            size_t found = 0;
             for (size_t i = 0; i < layout.garbage_count; i++) {
-                assert_true(layout.garbage[i].burn);
-                burnt += name_equal(&layout.garbage[i].range.name, &name);
+                found += name_equal(&layout.garbage[i].name, &name);
             }
             bool live = letter != 'a' && log_has_announcement(block_slice(log), &name) &&
                         !log_has_withdrawal(block_slice(log), &name);
             assert_int_equal(live,
-                             burnt > 0 || log_has_announcement(block_slice(layout.log), &name));
+                             found > 0 || log_has_announcement(block_slice(layout.log), &name));
         }
         struct model before = {.count = 0}, after = {.count = 0};
         model_replay(&before, block_slice(log));
@@ -306,7 +301,7 @@ int main(void)
         cmocka_unit_test(test_a_layout_begins_with_runs_and_garbage_and_no_log),
         cmocka_unit_test(test_marks_are_carried),
         cmocka_unit_test(test_runs_are_inserted_and_dropped_where_asked),
-        cmocka_unit_test(test_garbage_is_removed_by_name_and_kind_once),
+        cmocka_unit_test(test_garbage_is_removed_once),
         cmocka_unit_test(test_announcements_are_carried_by_the_rules),
         cmocka_unit_test(test_a_sweep_of_all_spares_no_young_ones_and_one_without_own_keeps_all),
         cmocka_unit_test(test_extreme_times_are_survived),

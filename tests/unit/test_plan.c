@@ -43,7 +43,7 @@
 /* At the wall clock 1000 with a grace of 60 s. */
 #define YOUNG "~19:" NAME_D ".7.990"
 #define DEAD "~17:" NAME_D ".7.1"
-#define GARBAGE " *" NAME_A ".1 -" NAME_B ".1 *" NAME_C ".1"
+#define GARBAGE " -" NAME_A ".1 -" NAME_B ".1 -" NAME_C ".1"
 #define WITHDRAWN "~19:" NAME_D ".7.990~19:" NAME_D ".0.990"
 
 struct plan_case {
@@ -75,8 +75,8 @@ static const struct plan_case cases[] = {
     {"^1" RUN_A RUN_B RUN_C "\n+1:a", COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
     {"^1" RUN_A RUN_B RUN_C RUN_D "\n+1:a", COMPACT_AUTO, false, PLAN_MERGE, 0, 4},
     {"^1 -" NAME_A ".1\n+1:a", COMPACT_AUTO, false, PLAN_PURGE, 0, 0},
-    {"^1 *" NAME_A ".1\n", COMPACT_AUTO, true, PLAN_PURGE, 0, 0},
-    {"^1 *" NAME_A ".1\n" TEN_ITEMS, COMPACT_AUTO, true, PLAN_FLIP, 0, 0},
+    {"^1 -" NAME_A ".1\n", COMPACT_AUTO, true, PLAN_PURGE, 0, 0},
+    {"^1 -" NAME_A ".1\n" TEN_ITEMS, COMPACT_AUTO, true, PLAN_FLIP, 0, 0},
     {"^1" GARBAGE GARBAGE "\n" TEN_ITEMS, COMPACT_AUTO, true, PLAN_PURGE_FIRST, 0, 0},
     {"^1\n" DEAD, COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
     {"^1\n" DEAD DEAD DEAD DEAD DEAD, COMPACT_AUTO, false, PLAN_PURGE_FIRST, 0, 0},
@@ -125,7 +125,7 @@ static const struct plan_case cases[] = {
     {"^1 ?7.1010\n", COMPACT_AUTO, true, PLAN_NOTHING, 0, 0},
     {"^1 ?7.1010\n+1:a", COMPACT_FULL, true, PLAN_NOTHING, 0, 0},
     {"^1 ?7.1010\n" DEAD, COMPACT_AUTO, true, PLAN_PURGE, 0, 0},
-    {"^1 ?7.1010 *" NAME_A ".1\n", COMPACT_AUTO, true, PLAN_PURGE, 0, 0},
+    {"^1 ?7.1010 -" NAME_A ".1\n", COMPACT_AUTO, true, PLAN_PURGE, 0, 0},
     {"^1 ?7.1010\n" TEN_ITEMS, COMPACT_AUTO, true, PLAN_NOTHING, 0, 0},
     {"^1 ?7.1010\n" TEN_ITEMS TEN_ITEMS, COMPACT_AUTO, true, PLAN_FOLD, 0, 0},
     {"^1 ?7.1010\n+1:a", COMPACT_DROP, true, PLAN_REMOVE, 0, 0},
@@ -415,7 +415,7 @@ static struct head *random_head(struct rng *rng)
     for (size_t i = 0; i < 8; i++) {
         runs[i] = (struct run){{test_name((char)('e' + i)), 1}, 23 + rng_below(rng, 2000), 3};
     }
-    struct garbage garbage[2] = {{{test_name('z'), 1}, false}, {{test_name('y'), 1}, true}};
+    struct name_range garbage[2] = {{test_name('z'), 1}, {test_name('y'), 1}};
     struct log_shape shape = {
         .items = 1 + (unsigned)rng_below(rng, 60),
         .entries = (unsigned)rng_below(rng, 40),

@@ -500,8 +500,7 @@ static void test_a_layout_keeps_the_residue(void **state)
     layout_init(&layout, head);
     assert_value(&layout, "^1 aaaaaaaaaaaaa.1:23:3\n?t()&tc");
     layout_drop_runs(&layout, 0, 1);
-    (void)layout_remove_garbage(&layout,
-                                &(struct garbage){.range = {.name = test_name('a'), .count = 1}});
+    (void)layout_remove_garbage(&layout, &(struct name_range){.name = test_name('a'), .count = 1});
     assert_value(&layout, "^1\n?t()&tc");
     assert_false(layout_is_empty(&layout));
     struct carry carry = {.grace_s = INT64_MAX, .keep_ops = true};

@@ -242,13 +242,13 @@ class Head:
         header, self.log = value.split(b"\n", 1)
         version, *fields = header.split(b" ")
         assert version == b"^1", f"no head: {value[:100]!r}"
-        self.runs, self.garbage, self.burning = {}, {}, {}
+        self.runs, self.garbage = {}, {}
         self.marks = [field.decode() for field in fields if field[:1] in b"@?#%"]
         for field in fields:
             if field[:1] in b"@?#%":
                 continue
             mark, name, count, *_ = FIELD.fullmatch(field).groups()
-            kinds = {b"": self.runs, b"-": self.garbage, b"*": self.burning}
+            kinds = {b"": self.runs, b"-": self.garbage}
             kinds[mark][name.decode()] = int(count)
 
     def run_keys(self, key):
@@ -293,7 +293,7 @@ def head_of(memcacheds, key):
 
 
 def sublists(memcacheds, key):
-    """The sublists that are stored and not empty: (server, backend key)."""
+    """The sublists that are stored: (server, backend key)."""
     found = []
     for memcached in memcacheds:
         head = f"{key}#"

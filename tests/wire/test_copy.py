@@ -50,7 +50,7 @@ def test_lcopy_copies_what_there_is(conn, memcached, count):
         assert conn.lget("dst") == items + [b"more"]
         with memcached.conn() as direct:
             head = Head(direct.get("dst#"))
-            assert not head.garbage and not head.burning and b"~" not in head.log
+            assert not head.garbage and b"~" not in head.log
 
 
 @pytest.mark.config(lists=SHORT)
@@ -112,7 +112,7 @@ def test_between_pools_delimiters_and_times(start_daemon, memcacheds):
         with memcacheds[1].conn() as direct:
             assert conn.cmd("lcompact other-b") == b"OK"
             head = Head(direct.get("other-b#"))
-            assert not head.garbage and not head.burning and b"~" not in head.log
+            assert not head.garbage and b"~" not in head.log
 
 
 @pytest.mark.config(lists={**SHORT, "on_missing": "refuse"})
@@ -207,7 +207,7 @@ def test_a_proxy_killed_while_it_copies_leaves_the_old_content(daemon, memcached
         time.sleep(2.1)  # the grace time
         assert conn.cmd("lcompact list") == b"OK"
         head = Head(direct.get("list#"))
-        assert not head.runs and not head.garbage and not head.burning and b"~" not in head.log
+        assert not head.runs and not head.garbage and b"~" not in head.log
         assert conn.cmd("lcopy scratch list") == b"400000"
 
 

@@ -20,9 +20,9 @@ def cluster():
 
 
 def stored(cluster, prefix=""):
-    """The keys of all documents, but those that are empty: burnt names."""
+    """The keys of all documents."""
     return sorted(key.decode() for vbucket in cluster.vbuckets for key in vbucket.documents
-                  if vbucket.live(key) and vbucket.live(key).value and key.startswith(prefix.encode()))
+                  if vbucket.live(key) and key.startswith(prefix.encode()))
 
 
 def sections(cluster, folder, durability="none", **lists):

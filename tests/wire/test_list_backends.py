@@ -266,7 +266,7 @@ def test_on_damaged_miss_fails_a_change_once(conn, memcacheds, request_line, the
 
 @pytest.mark.config(lists={"on_damaged": "miss"})
 def test_a_young_announcement_is_swept_once_with_a_damaged_list(conn, memcached):
-    """Another proxy has announced a run a moment ago: its names are burnt, and that is that."""
+    """Another proxy has announced a run a moment ago: its names are deleted, and that is that."""
     head = b"^1 aaaaaaaaaaaaa.1:18:1\n~26:bbbbbbbbbbbbb.1.%d" % time.time()
     with memcached.conn() as server:
         server.set("l#", head)

@@ -154,15 +154,15 @@ def test_numbers_of_items_beside_llen(daemon, conn):
 @pytest.mark.config(lists=TINY)
 def test_damaged_lists(daemon, conn, memcached):
     fill(conn, "long", 1000)
-    fill(conn, "burnt", 1000)
-    assert conn.cmd("lcompact long") == conn.cmd("lcompact burnt") == b"OK"
+    fill(conn, "empty", 1000)
+    assert conn.cmd("lcompact long") == conn.cmd("lcompact empty") == b"OK"
     with memcached.conn() as direct:
         names = head_of([memcached], "long").run_keys("long")
         for name in names[2:4]:
             assert direct.cmd(f"delete {name}") == b"DELETED"
-        assert direct.set(head_of([memcached], "burnt").run_keys("burnt")[-1], "") == b"STORED"
+        assert direct.set(head_of([memcached], "empty").run_keys("empty")[-1], "") == b"STORED"
     entries = found(proxy(daemon), code=3)
-    assert {key: entry["missing_sublists"] for key, entry in entries.items()} == {b"long": 2, b"burnt": 1}
+    assert {key: entry["missing_sublists"] for key, entry in entries.items()} == {b"long": 2, b"empty": 1}
     assert {entry["state"] for entry in entries.values()} == {"damaged"}
     done = lists(memcached.address)
     assert done.returncode == 3
@@ -211,7 +211,7 @@ def test_lists_that_change_meanwhile_are_not_damaged(daemon, memcached):
 def test_heads_that_other_programs_could_have_written(memcached):
     now = int(time.time())
     put(memcached, {
-        "garbage#": f"^1 -{RUN}.2 *bbbbbbbbbbbbb.3\n+1:a",
+        "garbage#": f"^1 -{RUN}.2 -bbbbbbbbbbbbb.3\n+1:a",
         f"garbage#{RUN}.1": "^1 0000000001\n+1:a",
         "old#": f"^1\n+1:a~26:{RUN}.3.1000000000~26:bbbbbbbbbbbbb.3.{now}",
         "withdrawn#": f"^1\n~26:{RUN}.3.1000000000~26:{RUN}.0.1000000000",

@@ -40,7 +40,7 @@ def test_lput_replaces_the_content(conn, memcached, count):
         with memcached.conn() as direct:
             head = Head(direct.get("k#") or b"^1\n")
             assert len(head.runs) == (count > 20)
-            assert not head.garbage and not head.burning
+            assert not head.garbage
 
 
 def test_delimiters_at_the_ends_are_passed_over(conn):
@@ -183,8 +183,7 @@ def test_a_proxy_killed_in_the_middle_leaves_the_old_content(daemon, memcached):
         assert conn.cmd("lcompact k") == b"OK"
         assert conn.lget("k") == [b"a", b"b"]
         head = Head(direct.get("k#"))
-        assert not head.runs and not head.garbage and not head.burning and b"~" not in head.log
-        # Burnt names are empty.
+        assert not head.runs and not head.garbage and b"~" not in head.log
         assert int(direct.stats()["bytes"]) < 2_000_000
 
 

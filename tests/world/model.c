@@ -276,7 +276,7 @@ static void sublist_name(char out[KEY_BYTES_MAX + 1], struct slice list_key, str
              (unsigned long long)number);
 }
 
-/* Returns the sublist's item, or NULL when it is not there or burnt. */
+/* Returns the sublist's item, or NULL when it is not there. */
 static const struct item *find_sublist(const struct cluster *cluster, struct slice list_key,
                                        const char *name, int64_t now_s)
 {
@@ -543,6 +543,21 @@ bool model_head_names(const struct cluster *cluster, struct slice list_key, int6
 {
     const struct item *item = find_head(cluster, list_key, now_s);
     return item != NULL && value_names(item_value(item), name_of_sublist(list_key, sublist));
+}
+
+bool model_head_announces(const struct cluster *cluster, struct slice list_key, int64_t now_s,
+                          struct slice sublist)
+{
+    const struct item *item = find_head(cluster, list_key, now_s);
+    struct ref_head head;
+    if (item == NULL) {
+        return false;
+    }
+    bool read = ref_head_read(&head, item_value(item));
+    bool announced =
+        read && ref_find(&head.announcements, name_of_sublist(list_key, sublist)) != NULL;
+    ref_head_fini(&head);
+    return announced;
 }
 
 bool model_removed_head_names(const struct cluster *cluster, struct slice list_key,

@@ -92,6 +92,9 @@ const char *model_lives(const struct cluster *cluster, struct slice list_key, in
 /* Does the list's head name this sublist, in a run, as garbage or by an announcement? */
 bool model_head_names(const struct cluster *cluster, struct slice list_key, int64_t now_s,
                       struct slice sublist);
+/* Does it announce it? */
+bool model_head_announces(const struct cluster *cluster, struct slice list_key, int64_t now_s,
+                          struct slice sublist);
 /* Did one that was removed? What it named is left to scripts/sweep where the proxy that removed it
  * dies, or does not reach the servers. */
 bool model_removed_head_names(const struct cluster *cluster, struct slice list_key,

@@ -5,6 +5,7 @@
 
 #include "dialect/dialects.h"
 #include "list/core/op.h"
+#include "model.h"
 #include "step.h"
 
 enum call_end call_end_of(const struct list_call *call)
@@ -74,9 +75,28 @@ bool flight_is_stale(const struct flight *f)
     return be_is_conditional(f->request.verb) && f->request.epoch != f->epoch;
 }
 
+/* Its proxy has slept, or its list was dropped meanwhile. It has to find out, and to delete that.
+ */
+static void note_late(struct world *w, const struct flight *f)
+{
+    struct slice key = slice_make(f->request.key, f->request.key_len);
+    const char *end = memchr(key.p, '#', key.len);
+    if (f->request.verb != BE_ADD || f->reply.status != BE_STORED || end == NULL ||
+        end == key.p + key.len - 1) {
+        return;
+    }
+    int64_t now_s = world_now(w).wall_s;
+    struct item *item = store_find(&w->stores[f->server], key, now_s);
+    struct slice list = slice_make(key.p, (size_t)(end - key.p));
+    if (item != NULL) {
+        item->is_late = !model_head_announces(&w->cluster, list, now_s, key);
+    }
+}
+
 void flight_execute(struct world *w, struct flight *f)
 {
     store_execute(&w->stores[f->server], &f->request, world_now(w).wall_s, &f->reply);
+    note_late(w, f);
     f->reply.epoch = f->epoch;
     f->executed = true;
 }

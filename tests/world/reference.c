@@ -265,8 +265,8 @@ static bool read_field(struct ref_head *head, struct slice field)
     if (field.len > 0 && field.p[0] == '?') {
         return read_absent(head, field);
     }
-    if (field.len > 0 && (field.p[0] == '-' || field.p[0] == '*')) {
-        range.burn = slice_take(&field, 1).p[0] == '*';
+    if (field.len > 0 && field.p[0] == '-') {
+        (void)slice_take(&field, 1);
         bool good = take_range(&field, &range) && field.len == 0;
         add_range(&head->garbage, range);
         return good;

@@ -40,7 +40,6 @@ struct ref_range {
     struct slice name;
     uint64_t count;
     uint64_t bytes, items; /* runs */
-    bool burn;             /* garbage */
     uint64_t created;      /* announcements */
 };
 

@@ -59,8 +59,7 @@ static int64_t end_of(struct world *w, const struct flight *f)
 }
 
 /* Rewriting keeps the time. A head that is made has none, or that of the list, and sublists end
- * behind it; the item from which proxies read a server's clock and names that are burnt (without a
- * value) have times of their own. */
+ * behind it; the item from which proxies read a server's clock has times of its own. */
 static void check_time(struct world *w, const struct proxy *p, const struct flight *f,
                        int64_t before_s)
 {

@@ -24,6 +24,7 @@ struct item {
     unsigned end_count;
     int64_t ends_s[ITEM_ENDS_MAX];
     bool on_disk; /* takes no appends */
+    bool is_late; /* a sublist that was written when no head announced it */
     uint8_t key_len;
     char key[KEY_BYTES_MAX];
 };

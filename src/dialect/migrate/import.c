@@ -136,8 +136,7 @@ static void append_all(const struct work *w, struct block **b)
 struct block *import_head(const struct work *w)
 {
     struct block *head = block_new(256);
-    struct garbage replaced = {.range = w->move->replaced};
-    head_append_header(&head, NULL, &w->move->import, w->text_count > 0, &replaced,
+    head_append_header(&head, NULL, &w->move->import, w->text_count > 0, &w->move->replaced,
                        w->move->replaced.count > 0);
     size_t header_bytes = head->used;
     if (w->move->inlined) {

@@ -6,7 +6,7 @@
  *   1. APPEND the announcement of a fresh name, and read the head behind it; or ADD a head with it,
  *      when there is none: an empty one, or one that says that the list is missing.
  *   2. ADD the sublists. No head refers to them yet. An announcement that grows old is made anew,
- *      by CAS: it never stands there twice, or a sweep of the older one would burn the run.
+ *      by CAS: it never stands there twice, or a sweep of the older one would delete the run.
  *   3. ONE CAS of the head, whatever it is by then, as long as it still holds the announcement: the
  *      new run in its header, the old ones named as garbage, no log but others' announcements. What
  *      the call asks to be so (its condition) is looked at in the same head.

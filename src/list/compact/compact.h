@@ -112,13 +112,12 @@ struct op_compact {
     bool cap_tried;     /* whatever came of it: once */
     uint64_t capped_count, capped_cas, capped_epoch;
 
-    struct garbage *garbage; /* a purge: what it deletes */
+    struct name_range *garbage; /* a purge: what it deletes */
     bool *garbage_failed;
     size_t garbage_count, garbage_at;
     uint32_t garbage_number, garbage_end;
-    bool garbage_cut; /* some of it was left for another compaction */
-    /* By all its purges: names burnt where nothing was, deletions that found nothing. */
-    uint64_t burnt_free, deleted_none;
+    bool garbage_cut;      /* some of it was left for another compaction */
+    uint64_t deleted_none; /* by all its purges: deletions that found nothing */
 };
 
 /* Builds the head to be published from the one read last (c->head), in a fresh block. NULL: the

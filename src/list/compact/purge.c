@@ -2,14 +2,16 @@
 /*
  * The small steps of a compaction.
  *
- * Purge. Order of writes: DELETE (or, for names of dead proxies, burn) every sublist that the
- * header names as garbage; then ONE CAS that takes off the header those names whose every answer
- * was definite. Names never come back into use, so deleting twice is harmless. Announcements of
- * dead proxies become garbage by the same CAS, to be burnt next time.
+ * Purge. Order of writes: DELETE every sublist that the header names as garbage; then ONE CAS that
+ * takes off the header those names whose every answer was definite. Names never come back into use,
+ * so deleting twice is harmless. Announcements of dead proxies become garbage by the same CAS, to
+ * be deleted next time. One that was only paused may write under such a name behind that: it cannot
+ * publish, since its announcement has gone, and deletes what it has written. When it dies before,
+ * that is left to scripts/sweep.
  *
  * Fold. ONE CAS: the log replaced by what it amounts to. Clear. ONE CAS: all content dropped, runs
- * become garbage. Remove. ONE CAS-guarded delete of the head; then DELETE, or burn, of what it
- * named. A proxy that dies in between leaves that to scripts/sweep.
+ * become garbage. Remove. ONE CAS-guarded delete of the head; then DELETE of what it named. A proxy
+ * that dies in between leaves that to scripts/sweep.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,34 +23,13 @@
 /* Requests under way at a time. */
 #define WINDOW 64
 /* A name counts as announced or as garbage as far as something may be stored there. A proxy writes
- * a run's sublists in their order, so there is nothing behind a long row of names without an item.
- *
- * Burning puts an item where nothing was, so it goes no further ahead than writes may be on their
- * way: those of a flip all at once, of a log of at most twice log_hard_limit_bytes at its greatest
- * (900,000), in sublists of at least 512 bytes, of which any two neighbours have more than that. A
- * merge has fewer. Deletions cost no memory: they go on further, since memcached may have evicted
- * the first ones. */
-#define BURN_AHEAD 8192u
+ * a run's sublists in their order, so there is nothing behind a long row of names without an item:
+ * long, since memcached may have evicted the first ones. */
 #define DELETE_AHEAD 65536u
 /* What a removed head named is known to this operation alone: it tries so often, with pauses that
  * begin with this one and grow. */
 #define BEHIND_TRIES_MAX 4
 #define BEHIND_PAUSE_US 10000u
-/* A name is found free, and taken, and free again only when others tidy up at the same moment. */
-#define BURN_TRIES_MAX 4
-
-/* Deletions first: they make room. */
-static void sort_garbage(struct op_compact *c, const struct garbage *garbage)
-{
-    size_t n = 0;
-    for (int burn = 0; burn <= 1; burn++) {
-        for (size_t i = 0; i < c->garbage_count; i++) {
-            if (garbage[i].burn == (burn == 1)) {
-                c->garbage[n++] = garbage[i];
-            }
-        }
-    }
-}
 
 /* Goes to the garbage at that index. What a compaction does in vain is limited, whatever a head
  * says: what is beyond that stays for another one. */
@@ -56,19 +37,15 @@ static void begin_garbage(struct op_compact *c, size_t at)
 {
     c->garbage_at = at;
     c->garbage_number = 0;
-    if (at == c->garbage_count) {
-        return;
-    }
-    bool burn = c->garbage[at].burn;
-    c->garbage_end = burn ? BURN_AHEAD : DELETE_AHEAD;
-    if (burn ? c->burnt_free >= BURN_AHEAD : c->deleted_none >= DELETE_AHEAD) {
+    c->garbage_end = DELETE_AHEAD;
+    if (at < c->garbage_count && c->deleted_none >= DELETE_AHEAD) {
         c->garbage_failed[at] = true;
         c->garbage_end = 0;
         c->garbage_cut = true;
     }
 }
 
-static void copy_garbage(struct op_compact *c, const struct garbage *garbage, size_t count)
+static void copy_garbage(struct op_compact *c, const struct name_range *garbage, size_t count)
 {
     free(c->garbage);
     free(c->garbage_failed);
@@ -77,93 +54,49 @@ static void copy_garbage(struct op_compact *c, const struct garbage *garbage, si
     c->garbage_failed = calloc(c->garbage_count + 1, sizeof *c->garbage_failed);
     CHECK(c->garbage != NULL && c->garbage_failed != NULL);
     c->garbage_cut = false;
-    sort_garbage(c, garbage);
+    if (count > 0) {
+        memcpy(c->garbage, garbage, count * sizeof *garbage);
+    }
     begin_garbage(c, 0);
 }
 
-/* What a request of a purge is about: in its tag. */
-struct drop {
-    size_t garbage;  /* index */
-    uint32_t number; /* of the sublist */
-    unsigned tries;  /* to burn it, before this one */
-};
-
-static uint64_t drop_tag(struct drop drop)
+/* Which deletion a request of a purge is: in its tag. */
+static uint64_t drop_tag(size_t garbage, uint32_t number)
 {
-    return TAG_DROP + drop.garbage + ((uint64_t)drop.number << 32) + ((uint64_t)drop.tries << 56);
+    return TAG_DROP + garbage + ((uint64_t)number << 32);
 }
-
-static struct drop drop_of(uint64_t tag)
-{
-    return (struct drop){.garbage = (uint32_t)tag - TAG_DROP,
-                         .number = (uint32_t)(tag >> 32 & 0xffffff),
-                         .tries = (unsigned)(tag >> 56)};
-}
-_Static_assert(SUBLISTS_MAX <= 0xffffff, "a sublist's number fits the tag");
-
-/* By ADD and, when something is there, by REPLACE, in turns. */
-static void send_drop(struct engine *e, struct op_compact *c, struct drop drop)
-{
-    const struct garbage *g = &c->garbage[drop.garbage];
-    uint64_t tag = drop_tag(drop);
-    if (!g->burn) {
-        emit_delete_sublist(e, &c->op, &g->range.name, drop.number, tag);
-    } else if (drop.tries % 2 == 0) {
-        emit_burn_free(e, &c->op, &g->range.name, drop.number, tag);
-    } else {
-        emit_burn_taken(e, &c->op, &g->range.name, drop.number, tag);
-    }
-}
+_Static_assert(SUBLISTS_MAX <= UINT32_MAX, "a sublist's number fits the tag");
 
 /* Sends deletions up to the window; true while there are more to send or to wait for. */
 static bool delete_more(struct engine *e, struct op_compact *c)
 {
     while (c->garbage_at < c->garbage_count && c->op.due < WINDOW && !compact_over(e, c)) {
-        const struct garbage *g = &c->garbage[c->garbage_at];
+        const struct name_range *g = &c->garbage[c->garbage_at];
         if (c->garbage_number >= c->garbage_end && c->op.due > 0) {
             break; /* an answer under way may say that there is more */
         }
-        if (c->garbage_number >= g->range.count || c->garbage_number >= c->garbage_end) {
+        if (c->garbage_number >= g->count || c->garbage_number >= c->garbage_end) {
             begin_garbage(c, c->garbage_at + 1);
             continue;
         }
-        send_drop(e, c, (struct drop){c->garbage_at, c->garbage_number++, 0});
+        uint32_t number = c->garbage_number++;
+        emit_delete_sublist(e, &c->op, &g->name, number, drop_tag(c->garbage_at, number));
     }
     return c->op.due > 0;
 }
 
-/* Was there anything under that name? Names are written in their order, so a writer that got so far
- * may have got further. */
-static void note_found(struct op_compact *c, struct drop drop, bool found)
+static void take_dropped(struct op_compact *c, const struct op_event *event)
 {
-    bool burn = c->garbage[drop.garbage].burn;
-    if (!found) {
-        c->burnt_free += burn;
-        c->deleted_none += !burn;
-    } else if (drop.garbage == c->garbage_at) {
-        uint32_t end = drop.number + 1 + (burn ? BURN_AHEAD : DELETE_AHEAD);
-        c->garbage_end = end > c->garbage_end ? end : c->garbage_end;
-    }
-}
-
-static void take_dropped(struct engine *e, struct op_compact *c, const struct op_event *event)
-{
-    struct drop drop = drop_of(event->tag);
-    bool burns = c->garbage[drop.garbage].burn;
-    bool stored = event->status == BE_STORED, there = event->status == BE_NOT_STORED;
-    if (burns ? drop.tries == 0 && (stored || there)
-              : event->status == BE_DELETED || event->status == BE_NOT_FOUND) {
-        note_found(c, drop, burns ? there : event->status == BE_DELETED);
-    }
-    if (burns && event->status == BE_NOT_STORED && drop.tries < BURN_TRIES_MAX) {
-        drop.tries++;
-        send_drop(e, c, drop);
-        return;
-    }
-    bool definite =
-        event->status == BE_DELETED || event->status == BE_NOT_FOUND || event->status == BE_STORED;
-    if (!definite) {
-        c->garbage_failed[drop.garbage] = true;
+    size_t garbage = (uint32_t)event->tag - TAG_DROP;
+    uint32_t number = (uint32_t)(event->tag >> 32);
+    if (event->status == BE_NOT_FOUND) {
+        c->deleted_none++;
+    } else if (event->status == BE_DELETED) {
+        /* A writer that got so far may have got further. */
+        uint32_t end = number + 1 + DELETE_AHEAD;
+        c->garbage_end = garbage == c->garbage_at && end > c->garbage_end ? end : c->garbage_end;
+    } else {
+        c->garbage_failed[garbage] = true;
         op_error_text(event, c->error);
     }
 }
@@ -224,7 +157,7 @@ enum progress purge_step(struct engine *e, struct op_compact *c, const struct op
     copy_garbage(c, c->head->garbage, c->head->garbage_count);
     while (delete_more(e, c)) {
         CO_AWAIT(co, "deleting old sublists");
-        take_dropped(e, c, event);
+        take_dropped(c, event);
     }
     metric_add(e->metrics, METRIC_list_purges_cut, c->garbage_cut);
     CO_CALL(co, rewrite_step(e, c, event, build_purged));
@@ -356,7 +289,7 @@ enum progress purge_behind_step(struct engine *e, struct op_compact *c,
     for (c->tries = 0; c->tries < BEHIND_TRIES_MAX; c->tries++) {
         while (delete_more(e, c)) {
             CO_AWAIT(co, "deleting the sublists of a list that is gone");
-            take_dropped(e, c, event);
+            take_dropped(c, event);
         }
         if (!keep_failed(c)) {
             break;

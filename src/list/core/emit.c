@@ -2,9 +2,6 @@
 /* What operations send. */
 #include "list/core/engine_state.h"
 
-/* A burnt name outlives every paused proxy that might still write to it. */
-#define BURNT_TTL_S (60 * 60 * 24)
-
 static struct be_request *head_request_of(struct engine *e, const struct list *list,
                                           enum be_verb verb)
 {
@@ -194,26 +191,6 @@ void emit_delete_sublist(struct engine *e, struct op *op, const struct name *nam
                          uint64_t tag)
 {
     op_send(e, op, sublist_request(e, op, BE_DELETE, name, number), NULL, tag);
-}
-
-static void emit_burn(struct engine *e, struct op *op, enum be_verb verb, const struct name *name,
-                      uint32_t number, uint64_t tag)
-{
-    struct be_request *r = sublist_request(e, op, verb, name, number);
-    r->exptime = BURNT_TTL_S;
-    op_send(e, op, r, NULL, tag);
-}
-
-void emit_burn_free(struct engine *e, struct op *op, const struct name *name, uint32_t number,
-                    uint64_t tag)
-{
-    emit_burn(e, op, BE_ADD, name, number, tag);
-}
-
-void emit_burn_taken(struct engine *e, struct op *op, const struct name *name, uint32_t number,
-                     uint64_t tag)
-{
-    emit_burn(e, op, BE_REPLACE, name, number, tag);
 }
 
 void emit_probe_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,

@@ -140,8 +140,7 @@ void fetch_reply(struct engine *e, const struct op_request *request, const struc
     if (reply->status == BE_HIT) {
         event.sublist =
             reply->flags == 0 ? sublist_decode(reply->value, fetch->policy->delimiter) : NULL;
-        /* A burnt name (empty), bytes that are no sublist, and flags, which none has, are as good
-         * as nothing. */
+        /* Bytes that are no sublist, and flags, which none has, are as good as nothing. */
         event.status = event.sublist == NULL ? BE_MISS : BE_HIT;
     }
     if (event.sublist != NULL && fetch->keep) {

@@ -198,12 +198,6 @@ void emit_add_sublist(struct engine *e, struct op *op, const struct name *name, 
                       int32_t exptime, struct block *value, uint64_t tag);
 void emit_delete_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
                          uint64_t tag);
-/* Puts an empty item that lasts a day under a name that is free, or overwrites what is there. Not
- * by SET: one that finds no memory would take away what another proxy has burnt. */
-void emit_burn_free(struct engine *e, struct op *op, const struct name *name, uint32_t number,
-                    uint64_t tag);
-void emit_burn_taken(struct engine *e, struct op *op, const struct name *name, uint32_t number,
-                     uint64_t tag);
 void emit_probe_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
                         uint64_t tag);
 

@@ -201,8 +201,8 @@ void writer_take_reply(struct run_writer *w, const struct op_event *event)
     if (event == NULL || event->tag != TAG_SUBLIST || event->status == BE_STORED) {
         return;
     }
-    /* NOT_STORED: the name is taken, so another proxy swept it: it is burnt, and no longer this
-     * proxy's to delete. */
+    /* NOT_STORED: something stands under a name that was drawn here, and is not this proxy's to
+     * delete. */
     if (event->status == BE_NOT_STORED) {
         w->unknown = true; /* the call ends with "busy": the backend has made no error */
         return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Writing a run: its sublists under a fresh name that was announced in the log before (storage
- * rules 1 and 2), each by ADD, so that a name that was swept in the meantime (burnt) refuses
- * instead of coming to life.
+ * rules 1 and 2), each by ADD. A name that was swept in the meantime is not announced any more:
+ * the writer finds that out before it publishes, and undoes what it has written.
  *
  * Its requests carry these tags; an operation that writes runs numbers its own from TAG_OWN on.
  */
@@ -36,7 +36,7 @@ struct run_writer {
     bool conflict;    /* it was not announced: the head had moved on */
     bool refused;     /* a write was definitely not done */
     bool no_memory;   /* that was why */
-    bool unknown;     /* a write's outcome is not known, or its name is burnt */
+    bool unknown;     /* a write's outcome is not known, or its name was taken */
     uint32_t deleted; /* of what was written, when it is undone */
     struct run_index_build *index; /* of what is written, or NULL */
 };

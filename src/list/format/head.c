@@ -42,10 +42,10 @@ static bool parse_run(struct slice field, struct run *run)
            field.len == 0 && run_possible(run);
 }
 
-static bool parse_garbage(struct slice field, struct garbage *garbage)
+static bool parse_garbage(struct slice field, struct name_range *garbage)
 {
-    garbage->burn = slice_take(&field, 1).p[0] == '*';
-    return name_range_take(&field, &garbage->range) && field.len == 0;
+    (void)slice_take(&field, 1);
+    return name_range_take(&field, garbage) && field.len == 0;
 }
 
 static bool parse_sublists_until(struct slice field, struct head_marks *marks)
@@ -95,7 +95,6 @@ static bool parse_field(struct head *head, struct slice field)
 {
     switch (field.p[0]) {
     case '-':
-    case '*':
         return parse_garbage(field, &head->garbage[head->garbage_count++]);
     case '@':
         return parse_sublists_until(field, &head->marks);
@@ -273,7 +272,7 @@ enum head_status head_read(const struct be_reply *reply, struct slice key, struc
     CHECK(head != NULL);
     head->refs = 1;
     head->runs = (struct run *)(head + 1);
-    head->garbage = (struct garbage *)(head->runs + fields);
+    head->garbage = (struct name_range *)(head->runs + fields);
     head->value = value;
     head->log = log;
     head->raw_log_bytes = head->log.len;
@@ -487,7 +486,7 @@ static void append_marks(struct block **b, const struct head_marks *marks)
 }
 
 void head_append_header(struct block **b, const struct head_marks *marks, const struct run *runs,
-                        size_t run_count, const struct garbage *garbage, size_t garbage_count)
+                        size_t run_count, const struct name_range *garbage, size_t garbage_count)
 {
     char field[2 + NAME_BYTES + 1 + 3 * 21];
     block_append(b, VERSION_TEXT, sizeof VERSION_TEXT - 1);
@@ -505,8 +504,8 @@ void head_append_header(struct block **b, const struct head_marks *marks, const 
     }
     for (size_t i = 0; i < garbage_count; i++) {
         field[0] = ' ';
-        field[1] = garbage[i].burn ? '*' : '-';
-        block_append(b, field, 2 + name_range_format(field + 2, &garbage[i].range));
+        field[1] = '-';
+        block_append(b, field, 2 + name_range_format(field + 2, &garbage[i]));
     }
     block_append(b, "\n", 1);
 }

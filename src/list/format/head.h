@@ -27,11 +27,6 @@ struct run {
     uint64_t items; /* entries that add */
 };
 
-struct garbage {
-    struct name_range range;
-    bool burn; /* to be overwritten ("*") instead of deleted ("-") */
-};
-
 /* Which items of runs are over when. */
 struct run_times {
     bool timed;          /* some are over in a second of their own */
@@ -96,7 +91,7 @@ struct head {
     bool clears;                /* a '!' is in the log */
     struct run *runs;
     size_t run_count;
-    struct garbage *garbage;
+    struct name_range *garbage; /* nothing refers to these: they are to be deleted */
     size_t garbage_count;
     struct head_marks marks;
     bool log_timed;        /* an '@' is in the log, or behind its last '!' */
@@ -210,7 +205,7 @@ void run_times_add(struct run_times *times, const struct entry *entry);
 
 /* Appends a header line to the block. marks: NULL when there are none. */
 void head_append_header(struct block **b, const struct head_marks *marks, const struct run *runs,
-                        size_t run_count, const struct garbage *garbage, size_t garbage_count);
+                        size_t run_count, const struct name_range *garbage, size_t garbage_count);
 
 /* Versions and the tokens of leases have so many bits: clients whose numbers are doubles
  * (JavaScript) give larger ones back changed, and their cas or lput would never fit. */

@@ -5,11 +5,11 @@
 
 #include "base/array.h"
 
-static void add_garbage(struct layout *layout, const struct name_range *range, bool burn)
+static void add_garbage(struct layout *layout, const struct name_range *range)
 {
     layout->garbage = array_room(layout->garbage, layout->garbage_count, &layout->garbage_cap,
                                  sizeof *layout->garbage);
-    layout->garbage[layout->garbage_count++] = (struct garbage){*range, burn};
+    layout->garbage[layout->garbage_count++] = *range;
 }
 
 void layout_init(struct layout *layout, const struct head *head)
@@ -27,7 +27,7 @@ void layout_init(struct layout *layout, const struct head *head)
         layout_insert_run(layout, i, &head->runs[i]);
     }
     for (size_t i = 0; i < head->garbage_count; i++) {
-        add_garbage(layout, &head->garbage[i].range, head->garbage[i].burn);
+        add_garbage(layout, &head->garbage[i]);
     }
 }
 
@@ -78,7 +78,7 @@ void layout_drop_runs(struct layout *layout, size_t at, size_t count)
 {
     CHECK(at + count <= layout->run_count);
     for (size_t i = at; i < at + count; i++) {
-        add_garbage(layout, &layout->runs[i].range, false);
+        add_garbage(layout, &layout->runs[i].range);
     }
     if (count > 0) {
         memmove(&layout->runs[at], &layout->runs[at + count],
@@ -91,11 +91,11 @@ void layout_drop_runs(struct layout *layout, size_t at, size_t count)
     }
 }
 
-bool layout_remove_garbage(struct layout *layout, const struct garbage *garbage)
+bool layout_remove_garbage(struct layout *layout, const struct name_range *garbage)
 {
     for (size_t i = 0; i < layout->garbage_count; i++) {
-        struct garbage *g = &layout->garbage[i];
-        if (g->burn == garbage->burn && name_equal(&g->range.name, &garbage->range.name)) {
+        struct name_range *g = &layout->garbage[i];
+        if (g->count == garbage->count && name_equal(&g->name, &garbage->name)) {
             layout->garbage_count--;
             memmove(g, g + 1, (layout->garbage_count - i) * sizeof *g);
             return true;
@@ -159,7 +159,7 @@ size_t layout_carry(struct layout *layout, struct slice log, const struct carry 
                 continue;
             }
             if (announcement_is_dead(&announcement, carry->now_s, carry->grace_s)) {
-                add_garbage(layout, &announcement.range, true);
+                add_garbage(layout, &announcement.range);
                 swept++;
                 continue;
             }

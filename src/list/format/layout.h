@@ -11,7 +11,7 @@
 struct layout {
     struct run *runs;
     size_t run_count, run_cap;
-    struct garbage *garbage;
+    struct name_range *garbage;
     size_t garbage_count, garbage_cap;
     struct head_marks marks;
     struct block *residue; /* stands in front of the log, or NULL */
@@ -36,15 +36,15 @@ void layout_publish_run(struct layout *layout, size_t at, const struct run *run,
                         const struct run_times *times);
 /* Moves count runs from position at on to the garbage: nothing refers to them any more. */
 void layout_drop_runs(struct layout *layout, size_t at, size_t count);
-/* Takes the first garbage of that name and kind off; false when there is none. */
-bool layout_remove_garbage(struct layout *layout, const struct garbage *garbage);
+/* Takes that garbage off; false when there is none. */
+bool layout_remove_garbage(struct layout *layout, const struct name_range *garbage);
 
 /* Which announcements of a log to carry over, and whether its ops come along. */
 struct carry {
     const struct name *own; /* taken off (may be NULL) */
     int64_t now_s;
-    int64_t grace_s; /* older ones belong to dead proxies: taken off, their names to be burnt; may
-                        be GRACE_NONE */
+    int64_t grace_s; /* older ones belong to dead proxies: taken off, their names become garbage;
+                        may be GRACE_NONE */
     bool keep_ops;
 };
 

@@ -4,7 +4,7 @@
  *
  *     ^1 0000001234\n+9:user-1234+8:user-987...      (the number: how many entries follow)
  *
- * each item at most once per run. An empty value is a burnt name: nothing is stored there, ever.
+ * each item at most once per run.
  *
  * Decoded, it is made for reading: the items joined by the list's delimiter, ready to be sent, with
  * their starts beside them, and a membership index that is built when first asked for.

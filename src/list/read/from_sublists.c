@@ -195,7 +195,7 @@ static void fill_stat(struct engine *e, struct op_read *r)
     stat->sublists = head_sublists(head);
     stat->sublist_bytes = head_run_bytes(head);
     for (size_t i = 0; i < head->garbage_count; i++) {
-        stat->garbage_names += head->garbage[i].range.count;
+        stat->garbage_names += head->garbage[i].count;
     }
     stat->timed = head_is_timed(head);
     stat->head_cas = head->cas;
