@@ -36,7 +36,8 @@ static bool answers(enum be_verb verb, enum be_status status)
     case BE_NOT_STORED:
         return verb == BE_ADD || verb == BE_REPLACE || verb == BE_APPEND || verb == BE_PREPEND;
     case BE_EXISTS:
-        return compares;
+        /* The others with a CAS number. */
+        return compares || counts || verb == BE_REPLACE || verb == BE_APPEND || verb == BE_PREPEND;
     case BE_NOT_FOUND:
         return compares || counts || verb == BE_DELETE || verb == BE_TOUCH;
     case BE_DELETED:
