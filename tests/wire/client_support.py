@@ -161,7 +161,23 @@ def run(folder, name, text=""):
     )  # fmt: skip
 
 
-# --- the pages of docs/clients ---
+# --- the helpers of scripts/clients ---
+
+# Language -> the agent that calls it, and the files of the helper, which programs may copy.
+HELPERS = {
+    "python": ("helper.py", ["mclistd.py"]),
+    "php": ("helper.php", ["mclistd.php"]),
+    "node": ("helper.js", ["mclistd.js"]),
+    "ruby": ("helper.rb", ["mclistd.rb"]),
+}
+
+
+def write_helper(folder, language):
+    for name in HELPERS[language][1]:
+        shutil.copy(ROOT / "scripts/clients" / language / name, folder)
+
+
+# --- the pages of docs/clients, and the READMEs of the helpers ---
 
 BLOCK = re.compile(
     r"(?:`(?P<name>[\w.]+)`:\n\n)?^```(?P<fence>\w+)\n(?P<source>.*?)^```$"
@@ -174,7 +190,8 @@ class Page:
     """sources: file -> text; outputs: file -> what it prints, for those that are programs."""
 
     def __init__(self, path):
-        self.language = path.stem
+        self.path = path
+        self.language = path.parent.name if path.stem == "README" else path.stem
         self.blocks = [match.groupdict() for match in BLOCK.finditer(path.read_text("utf-8"))]
         code = [block for block in self.blocks if block["fence"] != "ini"]
         self.sources = {block["name"]: block["source"] for block in code}
@@ -183,9 +200,12 @@ class Page:
     def write(self, folder, port):
         for name, source in self.sources.items():
             (folder / name).write_text(source.replace("11220", str(port)), encoding="utf-8")
+        if self.language in HELPERS:
+            write_helper(folder, self.language)
 
 
 PAGES = [Page(path) for path in sorted((ROOT / "docs/clients").glob("*.md"))]
+READMES = [Page(ROOT / "scripts/clients" / language / "README.md") for language in HELPERS]
 
 
 # --- agents ---

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The helpers of scripts/clients: all of them do what clients/cases.txt says, at the real daemon.
+
+A case is a call, and below it
+    > what the helper sends, where that is said; \\e alone: nothing
+    < what is answered in the daemon's place, where the daemon would not answer that
+    = what the call gives
+The two marks > and < may follow each other more than once.
+
+Texts are words; #5 is a number, [a b] several values, - nothing, ! true. A value may also be true,
+false, null, {key=value}, items@version, [...], which is any list, and of what failed refused:LINE,
+lost, or bad, where the helper sends nothing. \\s is a blank, <x*9> nine x; a * at the end of a line
+stands for the rest. `open` makes a connection with so many milliseconds to wait, and a delimiter.
+
+A relay before the daemon sees the requests, and cuts the answers into pieces.
+"""
+
+import random
+import re
+import select
+import socket
+import subprocess
+import threading
+
+import pytest
+
+from client_support import AGENTS, HELPERS, command_of, environment, skip_unless_there, write_helper
+from harness import HOST, ROOT, SLOW, TIMEOUT_S
+
+pytestmark = pytest.mark.release
+
+ESCAPES = {"r": b"\r", "n": b"\n", "t": b"\t", "s": b" ", "e": b"", "\\": b"\\"}
+ESCAPE = re.compile(r"\\x([0-9a-f]{2})|\\(.)|<(.)\*(\d+)>|(.)", re.DOTALL)
+TOKEN = re.compile(r"[][{}=@ ]|[^][{}=@ ]+")
+WORDS = {"true", "false", "null", "lost", "bad", "moved"}
+CLOSE = "<close>"
+
+
+# --- the table ---
+
+
+def bytes_of(text):
+    def one(match):
+        if match[1]:
+            return bytes([int(match[1], 16)])
+        if match[2]:
+            return ESCAPES[match[2]]
+        return match[3].encode() * int(match[4]) if match[3] else match[5].encode()
+
+    return b"".join(map(one, ESCAPE.finditer(text)))
+
+
+class Case:
+    def __init__(self, number, call):
+        self.number, self.call = number, call
+        self.sends, self.answers, self.value = [], [], None
+
+    def add(self, mark, text):
+        if mark == "=":
+            self.value = text
+        else:
+            {">": self.sends, "<": self.answers}[mark].append(text)
+
+    def __repr__(self):
+        return f"cases.txt:{self.number}: {self.call}"
+
+
+def read_cases():
+    cases = []
+    for number, line in enumerate((AGENTS / "cases.txt").read_text("utf-8").splitlines(), 1):
+        if line.startswith("    "):
+            cases[-1].add(line[4], line[6:])
+        elif line and not line.startswith("#"):
+            cases.append(Case(number, line))
+    assert all(case.value for case in cases)
+    return cases
+
+
+def argument(word):
+    """As an agent reads it."""
+    if word.startswith("["):
+        return "l" + ",".join(bytes_of(item).hex() for item in word[1:-1].split())
+    if word in ("-", "!"):
+        return {"-": "n", "!": "t"}[word]
+    return "i" + word[1:] if word.startswith("#") else "s" + bytes_of(word).hex()
+
+
+def line_of(case, port):
+    name, *words = re.findall(r"\[[^]]*\]|[^ ]+", case.call)
+    if name == "open":
+        words = [f"#{port}", f"#{int(int(words[0][1:]) * SLOW)}", words[1]]
+    return " ".join([name, *map(argument, words)])
+
+
+def shown_value(value):
+    """A pattern of what an agent shows of it."""
+
+    def one(token):
+        if token in WORDS or re.fullmatch(r"[][{}=@ ]", token):
+            return re.escape(token)
+        if token.startswith("#"):
+            return "i" + token[1:]
+        kind, text = ("refused:", token[8:]) if token.startswith("refused:") else ("s", token)
+        return kind + bytes_of(text.rstrip("*") if kind != "s" else text).hex() + (".*" if token.endswith("*") else "")
+
+    if value == "[...]":
+        return r"\[.*\]"
+    return "".join(map(one, TOKEN.findall(value)))
+
+
+# --- the relay ---
+
+
+class Relay:
+    """Passes bytes on to the daemon, and back in pieces. Where there is a script, it answers itself:
+    each answer when it has so many bytes as that request has, and those before it."""
+
+    def __init__(self, port):
+        self.server = socket.create_server((HOST, 0))
+        self.upstream, self.port = port, self.server.getsockname()[1]
+        self.random = random.Random(1)
+        self.expect([])
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def expect(self, script):
+        self.received, self.script, self.at = b"", script, 0
+
+    def accept(self):
+        while True:
+            try:
+                client = self.server.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=[client], daemon=True).start()
+
+    def serve(self, client):
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with client, socket.create_connection((HOST, self.upstream)) as daemon:
+            try:
+                while self.pass_on(client, daemon):
+                    pass
+            except OSError:  # the helper has given up
+                pass
+
+    def pass_on(self, client, daemon):
+        readable = select.select([client, daemon], [], [])[0]
+        if daemon in readable:
+            data = daemon.recv(65536)
+            self.send(client, data)
+            return data
+        data = client.recv(65536)
+        if not data:
+            return data
+        self.received += data
+        if not self.script:
+            daemon.sendall(data)
+            return data
+        sizes = [len(bytes_of(request)) for request, _ in self.script]
+        if len(self.received) == sum(sizes[: self.at + 1]):
+            answer = self.script[self.at][1]
+            self.at += 1
+            self.send(client, bytes_of(answer.replace(CLOSE, "")))
+            return not answer.endswith(CLOSE)
+        return data
+
+    def send(self, client, data):
+        longest = 1 if len(data) < 400 else 5000
+        while data:
+            size = self.random.randint(1, longest)
+            client.sendall(data[:size])
+            data = data[size:]
+
+    def close(self):
+        self.server.close()
+
+
+# --- the tests ---
+
+
+@pytest.mark.config(**{"lists semi:": {"delimiter": "|"}})
+@pytest.mark.parametrize("language", HELPERS)
+def test_helper_does_what_the_table_says(daemon, tmp_path, language):
+    driver, _ = HELPERS[language]
+    skip_unless_there(driver[driver.rindex(".") :], "")
+    write_helper(tmp_path, language)
+    (tmp_path / driver).write_text((AGENTS / driver).read_text("utf-8"), "utf-8")
+    relay = Relay(daemon.port)
+    process = subprocess.Popen(
+        command_of(tmp_path, driver), cwd=tmp_path, env=environment(), stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    wrong = []
+    try:
+        for case in read_cases():
+            relay.expect(list(zip(case.sends, case.answers)))
+            process.stdin.write(line_of(case, relay.port) + "\n")
+            process.stdin.flush()
+            shown = process.stdout.readline().rstrip("\n")
+            if not re.fullmatch(shown_value(case.value), shown):
+                wrong.append((case, "gives", shown[:500]))
+            if case.sends and relay.received != bytes_of("".join(case.sends)):
+                wrong.append((case, "sends", relay.received[:500]))
+        assert not wrong, "\n".join(map(str, wrong))
+        process.stdin.close()
+        assert process.wait(TIMEOUT_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+        relay.close()
+
+
+def test_every_verb_is_in_the_table():
+    """The helpers send the forms with b where an item has any bytes; the quiet forms are not needed
+    where there are pipelines."""
+    words = re.findall(r"WORD\([A-Z]+, (\w+),", (ROOT / "src/proto/list_verbs.h").read_text("utf-8"))
+    called = {case.call.split()[0] for case in read_cases()}
+    assert {word for word in words if re.sub("[bq]$", "", word) not in called} == set()
