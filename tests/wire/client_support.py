@@ -169,6 +169,7 @@ HELPERS = {
     "php": ("helper.php", ["mclistd.php"]),
     "node": ("helper.js", ["mclistd.js"]),
     "ruby": ("helper.rb", ["mclistd.rb"]),
+    "perl": ("helper.pl", ["Mclistd.pm"]),
 }
 
 
