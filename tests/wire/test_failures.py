@@ -332,7 +332,7 @@ def test_a_hot_list(start_admin, memcached):
     assert '<td class="key">hot</td>' in page
     assert re.search(r"key <b>hot</b> is hot: \d+% of all requests, \d+ a second", page)
     wait_until("it is over", lambda: admin.samples()["mclistd_hot_keys", ()] == 0, 60 * SLOW)
-    admin.daemon.wait_for_log("hot: key hot is it no more")
+    admin.daemon.wait_for_log("hot: key hot is no longer hot")
     assert count(admin.daemon, "hot: key ") == 2
 
 

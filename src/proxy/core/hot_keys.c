@@ -102,7 +102,7 @@ void hot_keys_look(struct shared *s, const struct now *now)
     }
     for (size_t i = 0; i < hot->count; i++) {
         if (find(chosen, count, hot->keys[i].name.hash) == NULL) {
-            log_info("hot: key %s is it no more", shown(&hot->keys[i], text));
+            log_info("hot: key %s is no longer hot", shown(&hot->keys[i], text));
         }
     }
     pthread_mutex_lock(&hot->lock);
