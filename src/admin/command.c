@@ -132,7 +132,8 @@ static void run_kill(const struct command_context *x, struct slice args, struct 
     } else if (proxy_ask(x->proxy, kill_client, &kill) != 0) {
         evbuffer_add_printf(out, BUSY);
     } else {
-        evbuffer_add_printf(out, kill.met ? "OK\n" : "ERROR no client has that ID\n");
+        evbuffer_add_printf(out, kill.met ? "OK\n"
+                                          : "ERROR no client has that ID; `clients` shows them\n");
     }
 }
 

@@ -35,7 +35,7 @@ def test_commands_and_their_exit_codes(operated):
     assert run(operated.address, "reload") == (0, "OK\n", "")
     assert run(operated.address, "log", "debug") == (0, "OK\n", "")
     assert run(operated.address, "log", "loud") == (1, "", "usage: log error|warn|info|debug\n")
-    assert run(operated.address, "kill", "99999") == (1, "", "no client has that ID\n")
+    assert run(operated.address, "kill", "99999") == (1, "", "no client has that ID; `clients` shows them\n")
     code, text, _ = run(operated.address, "kill")
     assert (code, text) == (2, "")
     operated.write(proxy={"threads": "none"})

@@ -247,7 +247,7 @@ def test_clients_are_told_and_closed(reloaded):
         assert reloaded.ask(f"kill {peers[own]}") == "OK\n"
         wait_until("it is closed", one.is_closed)
         assert other.cmd("mn") == b"MN"
-        assert reloaded.ask(f"kill {peers[own]}") == "ERROR no client has that ID\n"
+        assert reloaded.ask(f"kill {peers[own]}") == "ERROR no client has that ID; `clients` shows them\n"
         assert reloaded.ask("kill one").startswith("ERROR usage: kill ID")
 
 
