@@ -128,9 +128,11 @@ def environment(text=""):
 
 
 def build(command, folder, needs=""):
+    env = environment(needs)
+    env["GOPATH"] += f":{folder}"  # a helper lies there
     done = subprocess.run(
-        [str(word) for word in command], cwd=folder, env=environment(needs), capture_output=True,
-        text=True, timeout=20 * TIMEOUT_S, check=False,
+        [str(word) for word in command], cwd=folder, env=env, capture_output=True, text=True,
+        timeout=20 * TIMEOUT_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 
@@ -139,10 +141,8 @@ def command_of(folder, name, needs=""):
     """How to run the program NAME, with what lies beside it; builds it if it has to."""
     path = pathlib.Path(name)
     program = f"{name}{'.new' if needs_debian_13(needs) else ''}.out"
-    helper = "lists" + path.suffix
     if path.suffix == ".go":
-        sources = [name] + ([helper] if (folder / helper).exists() else [])
-        build(["go", "build", "-o", program, *sources], folder, needs)
+        build(["go", "build", "-o", program, name], folder, needs)
         return [f"./{program}"]
     if path.suffix == ".c":
         build(["cc", "-Wall", "-Werror", "-o", program, name, "-lmemcached"], folder)
@@ -163,19 +163,22 @@ def run(folder, name, text=""):
 
 # --- the helpers of scripts/clients ---
 
-# Language -> the agent that calls it, and the files of the helper, which programs may copy.
+# Language -> the agent that calls it, the file of the helper, and the folder beside a program that
+# it is copied to.
 HELPERS = {
-    "python": ("helper.py", ["mclistd.py"]),
-    "php": ("helper.php", ["mclistd.php"]),
-    "node": ("helper.js", ["mclistd.js"]),
-    "ruby": ("helper.rb", ["mclistd.rb"]),
-    "perl": ("helper.pl", ["Mclistd.pm"]),
+    "python": ("helper.py", "mclistd.py", "."),
+    "php": ("helper.php", "mclistd.php", "."),
+    "node": ("helper.js", "mclistd.js", "."),
+    "ruby": ("helper.rb", "mclistd.rb", "."),
+    "perl": ("helper.pl", "Mclistd.pm", "."),
+    "go": ("helper.go", "mclistd.go", "src/mclistd"),
 }
 
 
 def write_helper(folder, language):
-    for name in HELPERS[language][1]:
-        shutil.copy(ROOT / "scripts/clients" / language / name, folder)
+    _, name, beside = HELPERS[language]
+    (folder / beside).mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / "scripts/clients" / language / name, folder / beside)
 
 
 # --- the pages of docs/clients, and the READMEs of the helpers ---

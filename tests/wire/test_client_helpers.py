@@ -180,7 +180,7 @@ class Relay:
 @pytest.mark.config(**{"lists semi:": {"delimiter": "|"}})
 @pytest.mark.parametrize("language", HELPERS)
 def test_helper_does_what_the_table_says(daemon, tmp_path, language):
-    driver, _ = HELPERS[language]
+    driver = HELPERS[language][0]
     skip_unless_there(driver[driver.rindex(".") :], "")
     write_helper(tmp_path, language)
     (tmp_path / driver).write_text((AGENTS / driver).read_text("utf-8"), "utf-8")

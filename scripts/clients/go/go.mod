@@ -1,0 +1,3 @@
+module mclistd
+
+go 1.18
