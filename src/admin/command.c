@@ -41,6 +41,12 @@ static struct slice take_word(struct slice *line)
     return word;
 }
 
+/* Is there no more than what was taken? */
+static bool is_over(struct slice args)
+{
+    return take_word(&args).len == 0;
+}
+
 /* The lines that workers have written, if all of them had the time. */
 static void give_lines(struct evbuffer *out, int rc, struct evbuffer *lines)
 {
@@ -66,7 +72,7 @@ static void run_log(const struct command_context *x, struct slice args, struct e
     const struct config_key *key = config_key_known(SECTION_PROXY, "log_level");
     unsigned level;
     (void)x;
-    if (!config_word_find(key, take_word(&args), &level)) {
+    if (!config_word_find(key, take_word(&args), &level) || !is_over(args)) {
         evbuffer_add_printf(out, "ERROR usage: log error|warn|info|debug\n");
         return;
     }
@@ -127,7 +133,7 @@ static void kill_client(struct worker *w, void *arg)
 static void run_kill(const struct command_context *x, struct slice args, struct evbuffer *out)
 {
     struct kill kill = {0};
-    if (!slice_to_u64(take_word(&args), &kill.id)) {
+    if (!slice_to_u64(take_word(&args), &kill.id) || !is_over(args)) {
         evbuffer_add_printf(out, "ERROR usage: kill ID, as `clients` has it\n");
     } else if (proxy_ask(x->proxy, kill_client, &kill) != 0) {
         evbuffer_add_printf(out, BUSY);
@@ -195,7 +201,7 @@ static void set_drained(const struct command_context *x, struct slice args, bool
     struct slice name = take_word(&args);
     char server[SERVER_NAME_MAX];
     struct drain drain = {server, drained};
-    if (name.len == 0 || name.len >= sizeof server || args.len > 0) {
+    if (name.len == 0 || name.len >= sizeof server || !is_over(args)) {
         evbuffer_add_printf(out, "ERROR usage: %s SERVER, as `stats backends` has its name\n",
                             drained ? "drain" : "undrain");
         return;
@@ -229,7 +235,7 @@ static void run_where(const struct command_context *x, struct slice args, struct
     struct slice key = take_word(&args);
     struct evbuffer *lines = evbuffer_new();
     CHECK(lines != NULL);
-    if (key.len == 0 || key.len > KEY_BYTES_MAX || args.len > 0) {
+    if (key.len == 0 || key.len > KEY_BYTES_MAX || !is_over(args)) {
         evbuffer_add_printf(out, "ERROR usage: where KEY, of %d bytes at most\n", KEY_BYTES_MAX);
     } else {
         give_lines(out, where_print(x->proxy, key, lines), lines);
@@ -246,7 +252,7 @@ static void run_trace(const struct command_context *x, struct slice args, struct
     struct slice key = take_word(&args), word = take_word(&args);
     uint64_t requests = TRACE_REQUESTS;
     bool is_number = word.len == 0 || slice_to_u64(word, &requests);
-    if (key.len == 0 || key.len > KEY_BYTES_MAX || args.len > 0 || !is_number || requests == 0 ||
+    if (key.len == 0 || key.len > KEY_BYTES_MAX || !is_over(args) || !is_number || requests == 0 ||
         requests > TRACE_REQUESTS_MAX) {
         evbuffer_add_printf(out, "ERROR usage: trace KEY [N], 1 to %d requests\n",
                             TRACE_REQUESTS_MAX);
@@ -350,6 +356,11 @@ void command_run(const struct command_context *context, struct slice line, struc
     struct slice name = take_word(&line);
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (slice_equal(name, slice_of(commands[i].name))) {
+            bool takes_none = commands[i].help != NULL && commands[i].args[0] == '\0';
+            if (takes_none && !is_over(line)) {
+                evbuffer_add_printf(out, "ERROR usage: %s\n", commands[i].name);
+                return;
+            }
             commands[i].run(context, line, out);
             return;
         }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/pool_type.h"
 
-#include <errno.h>
 #include <stdio.h>
 
+#include "base/file.h"
 #include "config/endpoint.h"
 #include "config/text.h"
 #include "config/users.h"
@@ -332,10 +332,10 @@ static int read_password(struct pool_config *pool, const struct place *place)
 {
     struct place exact = place_of(pool, place, "password_file");
     char text[CONFIG_PASSWORD_MAX + 3] = "";
-    FILE *file = fopen(pool->password_file, "re");
+    const char *why;
+    FILE *file = file_open(pool->password_file, &why);
     if (file == NULL) {
-        return refuse(&exact, "password_file: %s cannot be opened: %s", pool->password_file,
-                      strerror(errno));
+        return refuse(&exact, "password_file: %s cannot be opened: %s", pool->password_file, why);
     }
     size_t len = fread(text, 1, sizeof text - 1, file);
     bool failed = ferror(file) != 0;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "config/text.h"
 
 /* A line with its end, and one byte that shows that it is longer. */
@@ -87,9 +88,10 @@ static int read_lines(FILE *file, struct users *users, const char *path, char *e
 
 struct users *users_read(const char *path, size_t max, char error[CONFIG_ERROR_MAX])
 {
-    FILE *file = fopen(path, "re");
+    const char *why;
+    FILE *file = file_open(path, &why);
     if (file == NULL) {
-        (void)config_fail(error, "%s cannot be opened: %s", path, strerror(errno));
+        (void)config_fail(error, "%s cannot be opened: %s", path, why);
         return NULL;
     }
     struct users *users = calloc(1, sizeof *users + max * sizeof users->at[0]);

@@ -6,6 +6,7 @@
 #include <sysexits.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "config/reload.h"
 #include "config/text.h"
@@ -62,8 +63,14 @@ static void log_change(void *arg, const struct config_change *change)
     }
 }
 
-static int read_next(struct config *next, const struct reload_source *source, char *error)
+/* path: of the file, which was read before; at the start it may have been a pipe. */
+static int read_next(struct config *next, const char *path, const struct reload_source *source,
+                     char *error)
 {
+    const char *why = path[0] == '\0' ? NULL : file_problem(path);
+    if (why != NULL) {
+        return config_fail(error, "%s: cannot be opened: %s", path, why);
+    }
     if (options_read_config(source->options, next, error) != EX_OK) {
         return -1;
     }
@@ -136,7 +143,7 @@ int reload(struct proxy *proxy, struct config *config, const struct reload_sourc
     struct differences d = {.embedded = source->embedded_server != NULL};
     struct config *next = config_create();
     error[0] = '\0';
-    int rc = read_next(next, source, error);
+    int rc = read_next(next, config->path, source, error);
     rc = rc != 0 ? rc : check_changes(config, next, &d, error);
     rc = rc != 0 ? rc : tls_trust_load_anew(error);
     rc = rc != 0 ? rc : swap_config(proxy, config, next, error);

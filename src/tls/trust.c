@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "tls/context.h"
 
@@ -35,10 +36,27 @@ static int no_passphrase(char *buffer, int size, int for_writing, void *arg)
     return 0;
 }
 
+/* False with the reason in error: the file is not there, or this user may not read it. OpenSSL
+ * tells that in other words, and waits for a pipe. */
+static bool is_there(const struct tls_files *files, const char *key, const char *path,
+                     char error[TLS_ERROR_MAX])
+{
+    const char *why = file_problem(path);
+    if (why != NULL) {
+        snprintf(error, TLS_ERROR_MAX, "%s: %s: %s cannot be opened: %s", files->owner, key, path,
+                 why);
+    }
+    return why == NULL;
+}
+
 static bool use_certificate(SSL_CTX *context, const struct tls_files *files,
                             char error[TLS_ERROR_MAX])
 {
     SSL_CTX_set_default_passwd_cb(context, no_passphrase);
+    if (!is_there(files, "tls_cert", files->cert, error) ||
+        !is_there(files, "tls_key", files->key, error)) {
+        return false;
+    }
     if (SSL_CTX_use_certificate_chain_file(context, files->cert) != 1) {
         snprintf(error, TLS_ERROR_MAX, "%s: tls_cert: %s holds no certificate that can be read",
                  files->owner, files->cert);
@@ -61,12 +79,15 @@ static bool use_authorities(SSL_CTX *context, const struct tls_files *files,
     if (by_system && files->accepts) {
         return true;
     }
+    const char *key = files->accepts ? "tls_client_ca" : "tls_ca";
+    if (!by_system && !is_there(files, key, files->ca, error)) {
+        return false;
+    }
     int rc = by_system ? SSL_CTX_set_default_verify_paths(context)
                        : SSL_CTX_load_verify_locations(context, files->ca, NULL);
     if (rc != 1) {
         snprintf(error, TLS_ERROR_MAX, "%s: %s: %s holds no certificates that can be read",
-                 files->owner, files->accepts ? "tls_client_ca" : "tls_ca",
-                 by_system ? "that of the system" : files->ca);
+                 files->owner, key, by_system ? "that of the system" : files->ca);
         return false;
     }
     if (files->accepts) {

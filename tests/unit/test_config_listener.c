@@ -123,6 +123,22 @@ static void assert_bad(struct slice text, const char *expected)
     assert_string_equal(error, expected);
 }
 
+/* What may be waited for, or is not the same when it is read again. */
+static void test_users_are_in_a_regular_file(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *expected;
+    } all[] = {{"/dev/null", "/dev/null cannot be opened: it is no regular file"},
+               {"/", "/ cannot be opened: Is a directory"},
+               {"/none", "/none cannot be opened: No such file or directory"}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        char error[CONFIG_ERROR_MAX];
+        assert_null(users_read(all[i].path, 3, error));
+        assert_string_equal(error, all[i].expected);
+    }
+}
+
 static void test_bad_users_are_named_by_their_line(void **state)
 {
     (void)state;
@@ -175,6 +191,7 @@ int main(void)
         cmocka_unit_test(test_listeners_are_checked),
         cmocka_unit_test(test_what_other_machines_reach_is_protected),
         cmocka_unit_test(test_verbs_are_known),
+        cmocka_unit_test(test_users_are_in_a_regular_file),
         cmocka_unit_test(test_bad_users_are_named_by_their_line),
         cmocka_unit_test(test_a_user_is_known_with_its_password_only),
     };

@@ -2,6 +2,7 @@
 """The configuration is read anew while clients are served: what may change takes hold at once, what may
 not is named and changes nothing; and the commands of the admin listener's unix socket."""
 
+import os
 import random
 import re
 import signal
@@ -13,6 +14,7 @@ import pytest
 
 from harness import HOST, SLOW, TIMEOUT_S, free_port, wait_for_exit, wait_until, write_ini
 from test_admin import Admin
+from tls_support import make_certificate
 
 
 def ask(path, line):
@@ -145,6 +147,24 @@ def test_a_file_that_is_wrong_changes_nothing(start_daemon, memcached, tmp_path)
     assert "The configuration is not that of its file" not in admin.text("/")
 
 
+@pytest.mark.parametrize("which", ["auth_file", "tls_cert", "tls_key", "tls_client_ca", "file"])
+def test_a_pipe_is_not_waited_for(start_daemon, memcached, tmp_path, which):
+    """Nobody writes to it, so opening it would wait for ever, and with it whoever asks the admin listener."""
+    files = {name: tmp_path / name for name in ("auth_file", "tls_cert", "tls_key", "tls_client_ca")}
+    both = make_certificate(tmp_path / "both.pem").read_text()
+    for name, path in files.items():
+        path.write_text("ann:one\n" if name == "auth_file" else both)
+    found = Reloaded(start_daemon, [memcached], tmp_path,
+                     **{"listener more": {"listen": f"{HOST}:{free_port()}", **files}})
+    assert found.ask("reload") == "OK\n"
+    path = files.get(which, found.daemon.ini_path)
+    path.unlink()
+    os.mkfifo(path)
+    assert found.ask("reload").endswith(f"{path}{':' if which == 'file' else ''} cannot be opened: "
+                                        "it is no regular file\n")
+    path.unlink()
+
+
 def test_the_embedded_memcached_stays(start_daemon, tmp_path):
     reloaded = Reloaded(start_daemon, [], tmp_path)
     with reloaded.daemon.conn() as conn:
@@ -226,6 +246,19 @@ def test_commands_are_told(reloaded):
     assert answer.startswith("OK\n") and "reload" in answer and "kill" in answer
     for line in ("", " ", "RELOAD", "reloads", "GET /", "x" * 5000):
         assert reloaded.ask(line) == "ERROR no such command; help shows them\n"
+
+
+@pytest.mark.parametrize("line", ["reload now", "clients all", "log debug info", "kill 1 2"])
+def test_no_word_of_a_command_is_passed_over(reloaded, line):
+    with reloaded.daemon.conn() as conn:
+        assert conn.cmd("mn") == b"MN"
+        assert reloaded.ask(line).startswith(f"ERROR usage: {line.split()[0]}")
+        assert conn.stats()["config_reloads"] == "0"
+
+
+def test_blanks_around_words_do_not_matter(reloaded, memcached):
+    for line in (f" drain  {memcached.address} ", f"undrain {memcached.address}  ", " log  info ", "where  k "):
+        assert reloaded.ask(line).startswith("OK\n")
 
 
 def test_log_level_until_the_next_reload(reloaded):

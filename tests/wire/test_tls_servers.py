@@ -134,9 +134,9 @@ def test_tls_that_is_not_asked_for(certificate, start_tls, start_daemon):
     ("tls = yes\ntls_cert = /x", "5: [pool p]: tls_cert: without tls_key; expected both"),
     ("tls = yes\nservers = unix:/x",
      "5: [pool p]: unix:/x is a unix socket; expected host:port with tls = yes"),
-    ("tls = yes\ntls_ca = /none", " [pool p]: tls_ca: /none holds no certificates that can be read"),
+    ("tls = yes\ntls_ca = /none", " [pool p]: tls_ca: /none cannot be opened: No such file or directory"),
     ("tls = yes\ntls_ca = CERT\ntls_cert = /none\ntls_key = /none",
-     " [pool p]: tls_cert: /none holds no certificate that can be read"),
+     " [pool p]: tls_cert: /none cannot be opened: No such file or directory"),
     ("tls = yes\ntls_ca = CERT\ntls_cert = CERT\ntls_key = OTHER",
      " [pool p]: tls_key: OTHER holds no key of tls_cert that can be read without a passphrase"),
 ])
