@@ -172,6 +172,39 @@ def test_reads_of_a_server_that_is_not_dead_but_useless(start_daemon, start_fake
         assert conn.cmd("mg k7 v") == b"VA 1" and conn.line() == b"7"
 
 
+def test_a_cas_number_of_the_failover_pool_is_no_other_items(start_daemon, two):
+    """Both servers count from 1: the number of the item there is that of another value here."""
+    a, b = two
+    daemon = routed(start_daemon, a, b, **{"": {"failover": "b", "failover_ttl_s": 60}})
+    stop(a, daemon, "a")
+    large = "o" * 5000
+    with daemon.conn() as conn, Binary(daemon.port) as binary:
+        numbers = [binary.ask(store("set", b"k", b"old")).cas]
+        numbers += [binary.ask(packet("get", b"k")).cas]
+        conn.send("gets k\r\n")
+        numbers += [int(conn.line().split()[4])] + ([] if conn.lines(2) else [])
+        conn.send("gets k n1 n2 n3 n4 n5 n6 n7 n8 n9 n10 n11 n12 n13\r\n")
+        numbers += [int(conn.line().split()[4])] + ([] if conn.lines(2) else [])
+        numbers += [int(conn.cmd("mg k k c O7").removeprefix(b"HD kk c").removesuffix(b" O7"))]
+        assert conn.cmd(f"ms m {len(large)} O7 c", large).startswith(b"HD O7 c")
+        answer = conn.cmd("mg m v c s")
+        assert answer.startswith(b"VA 5000 c") and answer.endswith(b" s5000") and conn.line() == large.encode()
+        assert conn.cmd("mg m s") == b"HD s5000" and conn.cmd("mg none c") == b"EN"
+        with b.conn() as direct:
+            there = int(direct.cmd("mg k c").removeprefix(b"HD c"))
+        assert there < 10 and set(numbers) == {numbers[0]} and 10 < numbers[0] < 1 << 63
+        a.start()
+        state = f"backend:{a.address}@a:state"
+        wait_until("it is back", lambda: conn.stats("stats backends")[state] == "up")
+        with a.conn() as direct:
+            direct.set("k", "new")
+            while int(direct.cmd("mg k c").removeprefix(b"HD c")) < there:
+                direct.set("k", "new")
+        assert conn.cmd(f"cas k 0 0 4 {numbers[0]}", "mine") == b"EXISTS"
+        assert conn.cmd(f"ms k 4 C{numbers[0]}", "mine") == b"EX"
+        assert conn.cmd(f"cas k 0 0 4 {there}", "mine") == b"STORED"
+
+
 def test_a_set_whose_outcome_is_unknown_is_not_repeated(start_daemon, start_fake, start_memcached):
     fake, other = start_fake(never_answer), start_memcached()
     daemon = routed(start_daemon, fake, other, **{"": {"failover": "b", "failover_ttl_s": 10}})

@@ -189,15 +189,6 @@ static struct slice line_elsewhere(struct worker *w, const struct forward_part *
     return rebuild_classic(w, &r);
 }
 
-static RARE void redirect_single(struct part *part, size_t pool_index)
-{
-    char decoded[KEY_BYTES_MAX];
-    struct forward_part *f = forward_of(part);
-    struct worker *w = worker_of(part->pending);
-    fill_single(f, line_elsewhere(w, f));
-    pool_submit(w->pools[pool_index], route_key(&part->pending->request, decoded), &f->exchange);
-}
-
 /* Does the client not want to see this reply? As memcached has it: q hides misses of mg and
  * successes of ms, md, ma. */
 static bool is_hidden(const struct request *r, const struct forward_part *f)
@@ -247,6 +238,56 @@ static void emit_single(struct part *part, struct chain *out)
         return;
     }
     chain_add(out, f->block, f->line.p, f->line.len + 2 + (f->has_value ? f->value.len + 2 : 0));
+}
+
+/* The answer of the failover pool to a meta command that asks for the number of the CAS. */
+static void emit_other_cas(const struct forward_part *f, struct chain *out)
+{
+    char *start = chain_reserve(out, f->line.len + 32);
+    struct slice rest = f->line, token;
+    uint64_t cas;
+    (void)token_next(&rest, &token);
+    char *end = put(start, token);
+    while (token_next(&rest, &token)) {
+        if (token.p[0] == 'c' && slice_to_u64(slice_make(token.p + 1, token.len - 1), &cas)) {
+            end = put(end, SLICE_LIT(" c"));
+            end += format_u64(end, forward_part_cas(f, cas));
+        } else {
+            end = put_word(end, token);
+        }
+    }
+    end = put(end, SLICE_LIT("\r\n"));
+    chain_commit(out, (size_t)(end - start));
+    if (f->has_value) {
+        chain_add(out, f->block, f->value.p, f->value.len + 2);
+    }
+}
+
+static void emit_elsewhere(struct part *part, struct chain *out)
+{
+    const struct request *r = &part->pending->request;
+    const struct forward_part *f = forward_of(part);
+    bool tells_cas = request_is_meta(r) && (r->meta_flags & letter_bit('c')) != 0;
+    if (tells_cas && !f->failed && !is_hidden(r, f)) {
+        forward_count_error(worker_of(part->pending), f->line);
+        emit_other_cas(f, out);
+    } else {
+        emit_single(part, out);
+    }
+}
+
+/* Of what the failover pool is asked for. */
+static const struct handler elsewhere_handler = {
+    .start = start_single, .emit = emit_elsewhere, .timeout_text = forward_timeout_text};
+
+static RARE void redirect_single(struct part *part, size_t pool_index)
+{
+    char decoded[KEY_BYTES_MAX];
+    struct forward_part *f = forward_of(part);
+    struct worker *w = worker_of(part->pending);
+    part->pending->handler = &elsewhere_handler;
+    fill_single(f, line_elsewhere(w, f));
+    pool_submit(w->pools[pool_index], route_key(&part->pending->request, decoded), &f->exchange);
 }
 
 static const struct handler single_handler = {.start = start_single,

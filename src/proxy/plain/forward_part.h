@@ -63,6 +63,17 @@ struct exchange *forward_part_operation(struct forward_part *part);
 void forward_part_reply(struct forward_part *part, const struct exchange *exchange,
                         const struct be_reply *reply);
 
+/* Servers count the numbers of their CAS from 1 and do not get here; Couchbase's are nanoseconds
+ * since 1970. A signed number holds it. */
+#define FAILOVER_CAS (UINT64_C(1) << 62)
+
+/* The number of the item's CAS as the client is told it. One of the failover pool must not be that
+ * of another value in the first pool, where a cas with it goes. 0: there is none. */
+static inline uint64_t forward_part_cas(const struct forward_part *part, uint64_t cas)
+{
+    return UNLIKELY(part->failed_over) && cas != 0 ? cas | FAILOVER_CAS : cas;
+}
+
 /* For handlers. */
 /* Of requests that change nothing, and of all others. */
 const char *forward_read_timeout_text(const struct pending *pending);

@@ -252,7 +252,7 @@ static char *put_flags(char *to, const struct forward_part *f, bool hit, int64_t
             to = put_echo(to, r, letter, value);
         } else if (letter == 'c' && ((get && hit) || r->verb->verb == VERB_MS ||
                                      (r->verb->verb == VERB_MA && stored))) {
-            to = put_tagged(to, 'c', get || stored ? item->cas : 0);
+            to = put_tagged(to, 'c', get || stored ? forward_part_cas(f, item->cas) : 0);
         } else if (get && hit && letter == 'f') {
             to = put_tagged(to, 'f', item->flags);
         } else if (get && hit && letter == 's') {

@@ -370,7 +370,7 @@ static void emit_value(const struct forward_part *f, struct chain *out)
     char *end = put(put(start, SLICE_LIT("VALUE ")), f->part.key);
     end = put_number(put_number(end, f->item.flags), f->value.len);
     if (request_wants_cas(&f->part.pending->request)) {
-        end = put_number(end, f->item.cas);
+        end = put_number(end, forward_part_cas(f, f->item.cas));
     }
     end = put(end, SLICE_LIT("\r\n"));
     if (small) {

@@ -169,7 +169,8 @@ static void emit_failure(const struct forward_part *f, struct chain *out)
 static void emit_hit(const struct forward_part *f, struct chain *out)
 {
     const struct request *r = &f->part.pending->request;
-    binary_emit_hit(r, f->item.flags, f->item.cas, f->has_value ? f->value.len : 0, out);
+    binary_emit_hit(r, f->item.flags, forward_part_cas(f, f->item.cas),
+                    f->has_value ? f->value.len : 0, out);
     if (f->has_value) {
         chain_add(out, f->block, f->value.p, f->value.len);
     }
@@ -216,10 +217,11 @@ static void emit_binary(struct part *part, struct chain *out)
     } else if (status == BE_HIT || (status == BE_STORED && shape == SHAPE_TOUCH)) {
         emit_hit(f, out);
     } else if (status == BE_STORED && shape == SHAPE_ARITH) {
-        binary_emit_number(r, f->item.number, f->item.cas, out);
+        binary_emit_number(r, f->item.number, forward_part_cas(f, f->item.cas), out);
     } else {
         metric_add(m, METRIC_client_errors, status == BE_REFUSED);
-        binary_emit_status(r, binary_status_of(f, r), status == BE_STORED ? f->item.cas : 0, out);
+        binary_emit_status(r, binary_status_of(f, r),
+                           status == BE_STORED ? forward_part_cas(f, f->item.cas) : 0, out);
     }
 }
 
