@@ -172,6 +172,7 @@ HELPERS = {
     "ruby": ("helper.rb", "mclistd.rb", "."),
     "perl": ("helper.pl", "Mclistd.pm", "."),
     "go": ("helper.go", "mclistd.go", "src/mclistd"),
+    "java": ("Helper.java", "mclistd/Lists.java", "mclistd"),
 }
 
 
