@@ -103,6 +103,8 @@ enum down_reads { DOWN_READS_ERROR, DOWN_READS_MISS };
 #define CONFIG_GIVEN_NOT 0
 #define CONFIG_GIVEN_BY_OPTION UINT32_MAX /* of the command line */
 
+enum pool_step { STEP_STAY, STEP_LEARN, STEP_MOVE };
+
 struct pool_config {
     char name[CONFIG_NAME_MAX + 1];
     enum pool_type type;
@@ -125,6 +127,10 @@ struct pool_config {
     uint32_t gate_s; /* how often the pool's gate is read (proxy/core/gate.h); 0 = never */
     enum on_unequal on_unequal;
     uint32_t change; /* number of the latest change of what all proxies must agree on */
+    /* The pool whose servers this one's lists move to, or "" (list/moving/moving.h). */
+    char next_name[CONFIG_NAME_MAX + 1];
+    uint32_t next_index; /* position in config.pools */
+    enum pool_step step; /* how far they have come */
     bool tls;
     char tls_ca[CONFIG_NAME_MAX + 1];   /* "" = what the system trusts */
     char tls_name[CONFIG_NAME_MAX + 1]; /* "" = that of each server */

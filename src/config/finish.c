@@ -489,6 +489,42 @@ static void sort_prefixes(struct config *config)
     prefix_map_make(&config->route_map, prefixes, config->route_count);
 }
 
+/* Lists move from pools of memcacheds to others, which have no lists of their own. */
+static int check_next(const struct config *config, struct pool_config *pool,
+                      char error[CONFIG_ERROR_MAX])
+{
+    char section[CONFIG_NAME_MAX + 16];
+    (void)snprintf(section, sizeof section, "[pool %s]", pool->name);
+    struct place place = {config, pool->line, section, error};
+    if (pool->next_name[0] == '\0') {
+        return pool->step == STEP_STAY ? 0 : refuse(&place, "step says nothing without next");
+    }
+    if (!place_pool(config, pool->next_name, &pool->next_index)) {
+        return refuse_pool(&place, "next", pool->next_name);
+    }
+    if (pool->gate_s == 0) {
+        return refuse(&place, "next needs a gate: gate_s must not be 0");
+    }
+    const struct pool_config *next = &config->pools[pool->next_index];
+    if (next == pool || next->type != POOL_MEMCACHED || next->next_name[0] != '\0') {
+        return refuse(&place, "next names another pool of memcacheds, which has no next itself");
+    }
+    for (size_t i = 0; i < config->list_count; i++) {
+        const struct list_policy *policy = &config->lists[i];
+        bool here = &config->pools[policy->pool_index] == pool;
+        if (&config->pools[policy->pool_index] == next) {
+            return refuse(&place, "next must have no lists of its own yet");
+        }
+        if (here && policy->dialect != DIALECT_NATIVE) {
+            return refuse(&place, "lists of dialects do not move to next yet");
+        }
+        if (here && policy->placement != PLACEMENT_HEAD) {
+            return refuse(&place, "lists with placement = spread do not move to next");
+        }
+    }
+    return 0;
+}
+
 int config_finish(struct config *config, char error[CONFIG_ERROR_MAX])
 {
     inherit(config);
@@ -511,6 +547,11 @@ int config_finish(struct config *config, char error[CONFIG_ERROR_MAX])
             return -1;
         }
         want_item_bytes(config, &config->lists[i]);
+    }
+    for (size_t i = 0; i < config->pool_count; i++) {
+        if (check_next(config, &config->pools[i], error) != 0) {
+            return -1;
+        }
     }
     return route_check(config, error);
 }

@@ -54,6 +54,7 @@ static const char *const dialects[] = {"native", "simple", "tombstone", "signed"
 static const char *const ttl_renew_words[] = {"never", "change", "read", NULL};
 static const char *const compatibilities[] = {"safe", "strict", NULL};
 static const char *const migrations[] = {"no", "native", NULL};
+static const char *const step_words[] = {"stay", "learn", "move", NULL};
 static const char *const changes_words[] = {"exact", "blind", NULL};
 static const char *const texts[] = {"signed", "delimited", NULL};
 static const char *const bridges[] = {"no", "yes", "signed", NULL};
@@ -228,6 +229,10 @@ static const struct config_key keys[] = {
      "what becomes of lists that other proxies keep on another server or in another layout: refuse: list verbs answer an error; warn: only the log and the status page have it", LIVE},
     {POOL("change", change), TYPE_COUNT, 0, UINT32_MAX, "0", "", NULL,
      "raise it with each change of servers or layouts, in the file of all proxies: of two proxies that differ, the one with the higher number is right", START},
+    {MEMCACHED("next", next_name), TYPE_TEXT, 0, 1, "", "", NULL,
+     "name of the pool whose servers the lists of this one move to; empty: they stay", START},
+    {MEMCACHED("step", step), TYPE_WORD, 0, 0, "stay", "", step_words,
+     "how far the move to next has come: stay, learn or move; no two proxies may be more than one step apart", START},
     {POOL("tls", tls), TYPE_YES_NO, 0, 0, "no", "", NULL,
      "whether connections to the servers are encrypted, and their certificates checked; with type = couchbase, servers without a port: 11207 then", START},
     {POOL("tls_ca", tls_ca), TYPE_TEXT, 0, 1, "", "", NULL,

@@ -48,13 +48,15 @@ static void on_done(struct exchange *x, const struct be_reply *reply)
 void backend_submit(struct backend *backend, struct be_request *req)
 {
     struct exchange *x = be_request_room(req);
-    bool conditional = be_is_conditional(req->verb);
+    bool conditional = be_is_conditional(req->verb) || req->with_cas;
     bool has_value = be_has_value(req->verb);
     CHECK(req->pool_index < backend->pool_count);
     CHECK(!conditional || req->epoch != 0);
     *x = (struct exchange){
         .op = {.verb = req->verb,
                .durable = req->durable,
+               .with_cas = req->with_cas,
+               .asks_cas = req->with_cas, /* no classic command is one */
                .time_optional = true,
                .flags = req->flags,
                .exptime = req->exptime,

@@ -31,6 +31,8 @@ struct gate_item {
     uint64_t change;
     size_t server;
     struct slice places;
+    struct slice next; /* places by the new servers; empty: lists do not move */
+    enum pool_step step;
     struct slice servers, distribution, hash; /* as written; empty: a bucket */
     struct pool_config *rule;
     struct shard *shard; /* see shard_of */
@@ -190,6 +192,8 @@ static void write_rule(FILE *out, const struct pool_config *pool)
     free_rule(rule);
 }
 
+static const char *const steps[] = {"stay", "learn", "move"};
+
 char *gate_item_body(const struct config *config, size_t pool_index)
 {
     const struct pool_config *pool = &config->pools[pool_index];
@@ -198,6 +202,10 @@ char *gate_item_body(const struct config *config, size_t pool_index)
     FILE *out = open_memstream(&text, &len);
     CHECK(out != NULL);
     fprintf(out, "change = %" PRIu32 "\nplaces = %016" PRIx64 "\n", pool->change, places_of(pool));
+    if (pool->next_name[0] != '\0') {
+        fprintf(out, "next = %016" PRIx64 " %s\n", places_of(&config->pools[pool->next_index]),
+                steps[pool->step]);
+    }
     write_rule(out, pool);
     for (size_t i = 0; i < config->list_count; i++) {
         write_lists(out, &config->lists[i], pool_index);
@@ -269,6 +277,21 @@ static bool read_rule(struct gate_item *item, const char *name, struct slice val
     return value_parse(config_key_known(SECTION_POOL, name), item->rule, value, error) == 0;
 }
 
+/* PLACES STEP */
+static bool read_next(struct gate_item *item, struct slice line)
+{
+    if (!take_until(&line, ' ', &item->next)) {
+        return false;
+    }
+    for (int i = STEP_STAY; i <= STEP_MOVE; i++) {
+        if (slice_equal(line, slice_of(steps[i]))) {
+            item->step = (enum pool_step)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool read_line(struct gate_item *item, struct slice line)
 {
     uint64_t number;
@@ -285,6 +308,9 @@ static bool read_line(struct gate_item *item, struct slice line)
     if (take_word(&line, SLICE_LIT("places = "))) {
         item->places = line;
         return true;
+    }
+    if (take_word(&line, SLICE_LIT("next = "))) {
+        return read_next(item, line);
     }
     if (take_word(&line, SLICE_LIT("distribution = "))) {
         item->distribution = line;
@@ -374,7 +400,7 @@ void gate_item_destroy(struct gate_item **slot)
 
 uint64_t gate_item_change(const struct gate_item *item)
 {
-    return item->change;
+    return item->change * (STEP_MOVE + 1) + item->step;
 }
 
 size_t gate_item_server(const struct gate_item *item)
@@ -412,6 +438,13 @@ static const struct line *line_of(const struct gate_item *item, struct slice key
         }
     }
     return best;
+}
+
+/* Has `done` the servers alone that the lists of the other move to? */
+static bool is_behind(const struct gate_item *done, const struct gate_item *moves)
+{
+    return moves->step == STEP_MOVE && done->next.len == 0 &&
+           slice_equal(done->places, moves->next);
 }
 
 static bool has_next(const struct gate_item *item, const struct line *line)
@@ -503,15 +536,33 @@ static bool tell_lists(struct why *why, const struct gate_item *mine, const stru
     return all;
 }
 
+/* Proxies work together whose lists move to the same places, and that are one step apart at most:
+ * of these, behind `move` comes a file with the new servers alone. */
+static bool steps_agree(const struct gate_item *a, const struct gate_item *b)
+{
+    if (gate_item_same_places(a, b)) {
+        int apart = (int)a->step - (int)b->step;
+        bool same = a->next.len == 0 || b->next.len == 0 || slice_equal(a->next, b->next);
+        return same && apart >= -1 && apart <= 1;
+    }
+    return is_behind(a, b) || is_behind(b, a);
+}
+
 bool gate_item_agrees(const struct gate_item *mine, const struct gate_item *other, size_t place,
                       char why_text[GATE_WHY_MAX])
 {
     struct why why = {why_text, 0};
     bool agrees = true;
-    if (!slice_equal(mine->places, other->places)) {
+    if (!steps_agree(mine, other)) {
         agrees = false;
-        tell_places(&why, mine, other);
-    } else if (place != other->server && !sorts(mine->rule)) {
+        if (!gate_item_same_places(mine, other)) {
+            tell_places(&why, mine, other);
+        } else {
+            tell(&why,
+                 "lists that move: this proxy: step = %s, the pool: step = %s, or another next",
+                 steps[mine->step], steps[other->step]);
+        }
+    } else if (gate_item_same_places(mine, other) && place != other->server && !sorts(mine->rule)) {
         agrees = false;
         tell_both(&why, "order of the servers", mine->servers, other->servers);
     }
@@ -564,7 +615,8 @@ bool gate_item_moves(struct gate_item *mine, struct gate_item *other, const size
 {
     char room[ESCAPED_MAX], head[KEY_BYTES_MAX + 1];
     struct slice escaped = slice_of(slice_escape(key, room, sizeof room));
-    if (!same_rules(mine, other, escaped)) {
+    if (!same_rules(mine, other, escaped) ||
+        (gate_item_same_places(mine, other) && !steps_agree(mine, other))) {
         return true;
     }
     const struct line *line = line_of(mine, escaped);

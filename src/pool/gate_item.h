@@ -7,6 +7,7 @@
  *     server = 0                            which of the servers holds this copy
  *     change = 7                            the pool's setting; a higher one wins
  *     places = 5d0c3fa1e97b2240             where 4,096 keys go, as a number
+ *     next = 03b1c84d7720aa19 move          only while lists move: where they go, and the step
  *     distribution = ketama_weighted        these three: of a pool of memcacheds
  *     hash = default
  *     servers = 10.0.0.1:11211, 10.0.0.2:11211 3
@@ -57,6 +58,8 @@ enum gate_kind {
 /* Reads a text. GATE_ITEM: *item is the caller's until gate_item_destroy. */
 enum gate_kind gate_item_read(struct slice text, struct gate_item **item);
 void gate_item_destroy(struct gate_item **item);
+/* Of two that differ, the higher one is right: the pool's change, and in it the step of lists that
+ * move. */
 uint64_t gate_item_change(const struct gate_item *item);
 size_t gate_item_server(const struct gate_item *item);
 /* Is a server of that name one of those of who wrote the item? */

@@ -387,6 +387,7 @@ struct worker *thread_create(struct shared *shared, size_t index, char error[CON
     w->engine = engine_create(w->config, shared->caches, &dialects, &t->rng, &w->metrics);
     engine_set_request_room(w->engine, backend_room_bytes);
     engine_set_run_indexes(w->engine, shared->indexes);
+    run_create_moves(w, &t->rng);
     gate_attach(w);
     return w;
 }
@@ -406,6 +407,7 @@ static void destroy_traffic(struct worker *w)
             pool_destroy(&w->pools[i]);
         }
     }
+    run_destroy_moves(w);
     if (w->engine != NULL) {
         engine_destroy(&w->engine);
     }

@@ -43,6 +43,9 @@ static const char transactions[] =
 #define SEEDS_NO_TIMES 20
 static const char no_times[] = "no_times=1 expiry_s=0 expiries=0";
 static const char some_without_times[] = "no_times=2 expiry_s=0 expiries=0";
+/* Lists that move to other servers. */
+#define SEEDS_MOVING 20
+static const char moving[] = "moving=1";
 /* Calls as the seed says. */
 #define OPS_DEFAULT UINT64_MAX
 #define JOBS_MAX 64
@@ -211,6 +214,7 @@ static void choose_params(const struct options *o, uint64_t seed, struct params 
     if (changes != NULL && !params_change(p, slice_of(changes))) {
         refuse("--set: not understood, or out of range");
     }
+    params_settle_moving(p);
     p->without_calls = o->without_calls;
     p->without_faults = o->without_faults;
 }
@@ -363,6 +367,8 @@ static uint64_t run_all_dialects(struct options *o, uint64_t *seeds)
     const char *given = o->changes;
     o->changes = given == NULL ? no_times : given;
     failed += run_more(o, DIALECT_NATIVE, SEEDS_NO_TIMES, seeds);
+    o->changes = given == NULL ? moving : given;
+    failed += run_more(o, DIALECT_NATIVE, SEEDS_MOVING, seeds);
     o->changes = given == NULL ? crowd : given;
     return failed + run_more(o, DIALECT_NATIVE, SEEDS_CROWD, seeds);
 }

@@ -462,6 +462,7 @@ static const struct param table[] = {
     PARAM_FROM(deadline_us, 1, 100000000),
     PARAM(long_ms, 100000000),
     PARAM(refuse, 1),
+    PARAM(moving, 1),
     PARAM(spread, 1),
     PARAM(miss_damaged, 1),
     PARAM(expiry_s, 100000000),
@@ -598,6 +599,16 @@ bool ranges_parse(struct ranges *r, struct slice text)
         r->range[r->count++].to = (uint32_t)to;
     }
     return true;
+}
+
+void params_settle_moving(struct params *p)
+{
+    if (p->moving) {
+        p->servers = p->servers < 2 ? 2 : p->servers;
+        p->spread = p->joints = p->purges = false;
+        p->no_times = 0;
+        p->faults[FAULT_EVICTION] = p->faults[FAULT_EXPIRY] = p->faults[FAULT_RESTART] = 0;
+    }
 }
 
 /* ---- shown ---- */

@@ -59,6 +59,7 @@ struct params {
     unsigned fold_memory;   /* times what the configuration must allow at least; 0 = plenty */
     uint32_t grace_s, touch_interval_s;
     bool refuse, spread, miss_damaged;
+    bool moving;       /* lists move to other servers meanwhile */
     uint32_t expiry_s; /* a client gives every list so long to live, which must stay; 0 = no */
     unsigned txs;      /* of 100 calls, how many change several lists in one step */
     bool joints;       /* clients ask for several lists at one instant */
@@ -132,6 +133,8 @@ static inline bool params_linearizable(const struct params *params)
 bool lives_end(const struct params *params);
 /* Has each list a time to live always, and do sublists end for that? */
 bool lives_all_end(const struct params *params);
+/* Leaves out what lists that move do not go with yet. */
+void params_settle_moving(struct params *params);
 /* What one of them is called, and where it stands; NULL behind the last. */
 struct param {
     const char *name;

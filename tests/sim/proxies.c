@@ -95,14 +95,72 @@ static int list_of(const struct sim_world *w, const struct be_request *r)
     return (int)list;
 }
 
+/* ---- lists that move ---- */
+
+/* The engine asks: what for is found out now, and who knows when it is sent. */
+static void on_asked(struct proxy *base, struct be_request *r)
+{
+    struct sim_proxy *p = (struct sim_proxy *)base;
+    struct message *m = calloc(1, sizeof *m);
+    CHECK(m != NULL);
+    m->flight.request = *r;
+    m->flight.original = r;
+    m->proxy = p;
+    m->list = list_of(p->world, r);
+    purpose_find(p->world, m, r);
+    m->next_asked = p->asked;
+    p->asked = m;
+}
+
+static void on_answered(struct proxy *base, struct be_request *r)
+{
+    struct sim_proxy *p = (struct sim_proxy *)base;
+    struct message **at = &p->asked;
+    while ((*at)->flight.original != r) {
+        at = &(*at)->next_asked;
+    }
+    struct message *m = *at;
+    *at = m->next_asked;
+    free(m->purpose.calls);
+    free(m);
+}
+
+/* What m is about, which is sent now. */
+static void find_asked(struct sim_world *w, struct message *m)
+{
+    struct be_request *r = m->flight.original;
+    const struct message *asked = m->proxy->asked;
+    if (r->is_own) {
+        m->list = -1;
+        m->moved_list = list_of(w, r);
+        return;
+    }
+    while (asked->flight.original != r) {
+        asked = asked->next_asked;
+    }
+    m->list = asked->list;
+    m->purpose = asked->purpose;
+    m->purpose.calls = NULL;
+    if (asked->purpose.count > 0) {
+        size_t bytes = asked->purpose.count * sizeof *asked->purpose.calls;
+        m->purpose.calls = malloc(bytes);
+        CHECK(m->purpose.calls != NULL);
+        memcpy(m->purpose.calls, asked->purpose.calls, bytes);
+    }
+}
+
 static void take_requests(struct sim_proxy *p)
 {
     struct sim_world *w = p->world;
     struct message *m;
     while ((m = (struct message *)proxy_send(&w->base, &p->base, sizeof *m)) != NULL) {
         m->proxy = p;
-        m->list = list_of(w, m->flight.original);
-        purpose_find(w, m, m->flight.original);
+        if (p->base.moving != NULL) {
+            find_asked(w, m);
+        } else {
+            m->list = list_of(w, m->flight.original);
+            purpose_find(w, m, m->flight.original);
+        }
         if (is_foreign_list(m->list)) {
             foreign_sent(w, m);
         }
@@ -144,6 +202,9 @@ void message_executed(struct sim_world *w, struct message *m)
         m->flight.request.verb == BE_SET && (status == BE_NO_MEMORY || status == BE_TOO_LARGE);
     if (m->list < 0 && tags_is_plain(&w->p, &m->flight.request)) {
         tags_executed(&w->oracle, &m->flight.request, status);
+    }
+    if (m->flight.request.is_own && changes) {
+        oracle_note_mark(&w->oracle, (unsigned)m->moved_list, now_s);
     }
     if (m->list < 0) {
         return;
@@ -399,6 +460,12 @@ void sim_proxy_start(struct sim_proxy *p)
     p->life++;
     proxy_start(&w->base, &p->base, p->config, w->p.cache_bytes, w->p.index_checks,
                 rng_next(&w->rng));
+    if (w->p.moving) {
+        p->base.asked = on_asked;
+        p->base.answered = on_answered;
+        proxy_move_lists(&w->base, &p->base,
+                         (p->number + p->life) % 2 == 0 ? MOVING_LEARN : MOVING_MOVE);
+    }
     TAILQ_INIT(&p->waiting);
     p->alarm.at_us = ALARM_OFF;
     for (unsigned s = 0; s < w->p.servers; s++) {

@@ -324,25 +324,34 @@ static int64_t skew_s(struct sim_world *w)
     return skew_s;
 }
 
+static void clocks_init(struct sim_world *w, const struct params *params)
+{
+    /* Sublists on other servers than their head are given a day more, for clocks that differ by
+     * less than that. */
+    int64_t part = params->spread && params->wrong_clocks ? 3 : 1;
+    for (unsigned s = 0; s < params->servers; s++) {
+        w->base.stores[s].no_times = params->no_times == 1 || (params->no_times == 2 && s % 2 == 0);
+        w->clock_offsets_us[s] = (int64_t)rng_below(&w->rng, 1000000) + skew_s(w) / part * 1000000;
+        if (params->moving) { /* the judge asks where a list is now */
+            w->clock_offsets_us[s] = w->clock_offsets_us[0];
+        }
+        if (params->couchbase != COUCHBASE_NOT) {
+            w->clock_offsets_us[s] = 0; /* proxies count times to live by clocks of their own */
+        }
+    }
+}
+
 static void sim_init(struct sim_world *w, const struct params *params)
 {
     *w = (struct sim_world){.p = *params};
     rng_init_seed(&w->rng, params->seed);
     world_init(&w->base, params->servers, params->spread, params->item_size_max);
     w->base.now_us = 1000000;
-    /* Sublists on other servers than their head are given a day more, for clocks that differ by
-     * less than that. */
+    w->base.cluster.moving = params->moving;
     if (params->couchbase != COUCHBASE_NOT) {
         nodes_start(w);
     }
-    int64_t part = params->spread && params->wrong_clocks ? 3 : 1;
-    for (unsigned s = 0; s < params->servers; s++) {
-        w->base.stores[s].no_times = params->no_times == 1 || (params->no_times == 2 && s % 2 == 0);
-        w->clock_offsets_us[s] = (int64_t)rng_below(&w->rng, 1000000) + skew_s(w) / part * 1000000;
-        if (params->couchbase != COUCHBASE_NOT) {
-            w->clock_offsets_us[s] = 0; /* proxies count times to live by clocks of their own */
-        }
-    }
+    clocks_init(w, params);
     oracle_init(&w->oracle, w->base.cluster, params->lists);
     w->oracle.refuse = params->refuse;
     w->oracle.miss_damaged = params->miss_damaged;

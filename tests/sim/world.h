@@ -38,7 +38,9 @@ struct message {
     bool was_held;  /* by a stalled server */
     bool connected; /* went out over the connection */
     struct purpose purpose;
-    int list;           /* -1: not about a list */
+    int list;       /* -1: not about a list */
+    int moved_list; /* is_own: which one it is about */
+    struct message *next_asked;
     unsigned end_count; /* message_before's */
     int64_t ends_s[ITEM_ENDS_MAX + 1];
     bool was_absent; /* the head said that the list is missing */
@@ -83,6 +85,7 @@ struct sim_proxy {
     struct connection connections[SERVERS_MAX];
     struct client clients[CLIENTS_MAX];
     struct hold holds[SERVERS_MAX][STORE_VBUCKETS];
+    struct message *asked;         /* if lists move: what the engine waits for, as it was then */
     TAILQ_HEAD(, waiting) waiting; /* writes that the engine holds until it knows the time */
 };
 

@@ -279,9 +279,33 @@ static void what_is_said_fits(void **state)
     assert_int_equal(strlen(why), GATE_WHY_MAX - 1);
 }
 
+#define NEXT "next = grown\nstep = %s\n[pool grown]\nservers = a:1, b:2, c:3\n[lists]\npool = p\n"
+
+static void test_proxies_one_step_of_a_move_apart_agree(void **state)
+{
+    (void)state;
+    static const char stay[] = "[pool p]\nservers = a:1, b:2\n[lists]\npool = p\n";
+    static const char done[] = "[pool p]\nservers = a:1, b:2, c:3\n[lists]\npool = p\n";
+    char learn[256], move[256];
+    snprintf(learn, sizeof learn, "[pool p]\nservers = a:1, b:2\n" NEXT, "learn");
+    snprintf(move, sizeof move, "[pool p]\nservers = a:1, b:2\n" NEXT, "move");
+    assert_true(agree(stay, learn));
+    assert_true(agree(learn, move));
+    assert_true(agree(move, done));
+    assert_false(agree(stay, move));
+    assert_false(agree(learn, done));
+    struct gate_item *mine = item_of(stay, 0), *other = item_of(move, 0);
+    const size_t places[] = {0, 1};
+    assert_true(gate_item_moves(mine, other, places, SLICE_LIT("any list")));
+    assert_true(gate_item_change(mine) < gate_item_change(other));
+    gate_item_destroy(&mine);
+    gate_item_destroy(&other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_proxies_one_step_of_a_move_apart_agree),
         cmocka_unit_test(writes_what_must_agree),
         cmocka_unit_test(tells_which_servers_it_knows),
         cmocka_unit_test(keys_are_names),

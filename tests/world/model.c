@@ -160,9 +160,23 @@ bool item_of_name(struct slice name, uint16_t *id)
 
 struct store *cluster_store(const struct cluster *cluster, struct slice placement)
 {
-    return cluster->count == 1
-               ? cluster->stores
-               : &cluster->stores[hash_bytes(placement.p, placement.len, 3) % cluster->count];
+    struct store *old = cluster_place(cluster, placement, false);
+    if (!cluster->moving || placement.len == 0 || placement.p[placement.len - 1] != '#') {
+        return old;
+    }
+    struct store *new = cluster_place(cluster, placement, true);
+    const struct item *on_old = store_find(old, placement, 0);
+    const struct item *on_new = store_find(new, placement, 0);
+    if (on_old != NULL) {
+        return slice_starts_with(item_value(on_old), SLICE_LIT("^> ")) ? new : old;
+    }
+    return on_new != NULL && !slice_starts_with(item_value(on_new), SLICE_LIT("^1 >")) ? new : old;
+}
+
+struct store *cluster_place(const struct cluster *cluster, struct slice placement, bool by_new)
+{
+    size_t at = cluster->count == 1 ? 0 : hash_bytes(placement.p, placement.len, 3);
+    return &cluster->stores[(at + by_new) % cluster->count];
 }
 
 /* Replaying entries: an item's place is the step at which it was added. */

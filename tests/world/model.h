@@ -70,8 +70,12 @@ struct cluster {
     struct store *stores;
     unsigned count;
     bool spread; /* sublists are placed by their own names */
+    bool moving; /* lists go from their servers to the next ones: cluster_place */
 };
+/* Where it is now. */
 struct store *cluster_store(const struct cluster *cluster, struct slice placement);
+/* By the old list of servers, or by the new one. */
+struct store *cluster_place(const struct cluster *cluster, struct slice placement, bool by_new);
 
 /* Reads the list's content from the stores. items is complete unless malformed, or
  * sublist_missing and not cleared. Of transactions that the list leaves open those count that their

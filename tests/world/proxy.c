@@ -36,6 +36,25 @@ void proxy_start(struct world *w, struct proxy *p, const struct config *config,
     }
 }
 
+static void on_moved(void *arg, struct be_request *request, const struct be_reply *reply)
+{
+    struct proxy *p = arg;
+    p->answered(p, request);
+    if (reply == NULL) {
+        block_unref(&request->block);
+        free(op_request_of(request));
+    } else {
+        engine_reply(p->engine, request, reply, proxy_now(p->world, p));
+    }
+}
+
+void proxy_move_lists(struct world *w, struct proxy *p, enum moving_step step)
+{
+    p->world = w;
+    p->moving = moving_create(0, 1, 0, &p->rng, &p->metrics, on_moved, p);
+    moving_set_step(p->moving, step);
+}
+
 void proxy_stop(struct proxy *p)
 {
     struct flight *f;
@@ -44,15 +63,36 @@ void proxy_stop(struct proxy *p)
     run_indexes_destroy(&p->indexes);
     TAILQ_FOREACH(f, &p->flights, link)
     {
-        block_unref(&f->original->block);
-        free(op_request_of(f->original));
+        if (!f->original->is_own) {
+            if (p->moving != NULL) {
+                p->answered(p, f->original);
+            }
+            block_unref(&f->original->block);
+            free(op_request_of(f->original));
+        }
         f->original = NULL;
     }
+    if (p->moving != NULL) {
+        moving_destroy(&p->moving);
+    }
+}
+
+static struct be_request *take_request(struct proxy *p)
+{
+    struct be_request *r;
+    if (p->moving == NULL) {
+        return engine_take_request(p->engine);
+    }
+    while ((r = engine_take_request(p->engine)) != NULL) {
+        p->asked(p, r);
+        moving_submit(p->moving, r);
+    }
+    return moving_take_request(p->moving);
 }
 
 struct flight *proxy_send(struct world *w, struct proxy *p, size_t size)
 {
-    struct be_request *r = engine_take_request(p->engine);
+    struct be_request *r = take_request(p);
     if (r == NULL) {
         return NULL;
     }
@@ -63,16 +103,18 @@ struct flight *proxy_send(struct world *w, struct proxy *p, size_t size)
         (void)block_ref(r->block);
     }
     f->original = r;
-    f->server = (unsigned)(cluster_store(&w->cluster, be_placement(r)) - w->stores);
+    bool by_new = p->moving != NULL && r->pool_index == 1;
+    f->server = (unsigned)(cluster_place(&w->cluster, be_placement(r), by_new) - w->stores);
     f->epoch = p->epochs[f->server];
-    f->step = step_name(op_request_of(r)->op);
+    f->step = r->is_own ? "moving" : step_name(op_request_of(r)->op);
     TAILQ_INSERT_TAIL(&p->flights, f, link);
     return f;
 }
 
 bool flight_is_stale(const struct flight *f)
 {
-    return be_is_conditional(f->request.verb) && f->request.epoch != f->epoch;
+    bool conditional = be_is_conditional(f->request.verb) || f->request.with_cas;
+    return conditional && f->request.epoch != f->epoch;
 }
 
 /* Its proxy has slept, or its list was dropped meanwhile. It has to find out, and to delete that.
@@ -111,7 +153,11 @@ void flight_answer(struct world *w, struct proxy *p, struct flight *f)
         f->reply.ttl_s = left_s > 0 ? left_s : 0;
     }
     TAILQ_REMOVE(&p->flights, f, link);
-    engine_reply(p->engine, r, &f->reply, proxy_now(w, p));
+    if (p->moving != NULL) {
+        moving_reply(p->moving, r, &f->reply);
+    } else {
+        engine_reply(p->engine, r, &f->reply, proxy_now(w, p));
+    }
 }
 
 void flight_free(struct flight *f)

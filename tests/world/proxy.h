@@ -9,6 +9,7 @@
 #include "list/core/cache.h"
 #include "list/core/run_index.h"
 #include "list/engine.h"
+#include "list/moving/moving.h"
 #include "world.h"
 
 /* How a call has ended, as far as its client can know. */
@@ -36,6 +37,12 @@ struct flight {
 
 struct proxy {
     struct engine *engine; /* NULL: not started, or crashed */
+    struct moving *moving; /* NULL: lists do not move */
+    struct world *world;   /* these three: if they do */
+    /* The engine asks for that. */
+    void (*asked)(struct proxy *p, struct be_request *request);
+    /* It has the answer, or its engine is no more. */
+    void (*answered)(struct proxy *p, struct be_request *request);
     struct cache *cache;
     struct run_indexes *indexes;
     struct rng rng;
@@ -67,6 +74,8 @@ void proxy_start(struct world *w, struct proxy *p, const struct config *config,
 /* The engine is gone, as in a crash. What is in flight stays there and may arrive. */
 void proxy_stop(struct proxy *p);
 /* A new connection to that server. */
+/* From now on its lists move; asked and answered are set. Until proxy_stop. */
+void proxy_move_lists(struct world *w, struct proxy *p, enum moving_step step);
 void proxy_connect(struct world *w, struct proxy *p, unsigned server);
 
 /* Takes the next request out of the engine, puts it last into p->flights and returns it; NULL: the

@@ -253,6 +253,9 @@ static bool read_cap(struct ref_head *head, struct slice field)
 static bool read_field(struct ref_head *head, struct slice field)
 {
     struct ref_range range = {0};
+    if (field.len > 0 && field.p[0] == '>') {
+        return true; /* the copy that the list is, before a proxy has made a head of it */
+    }
     if (field.len > 0 && field.p[0] == '#') {
         return read_cap(head, field);
     }

@@ -228,6 +228,9 @@ static enum be_status extend(struct store *store, const struct be_request *r, st
             return BE_NO_MEMORY;
         }
     }
+    if (item != NULL && r->with_cas && item->cas != r->cas) {
+        return BE_EXISTS;
+    }
     if (item == NULL || item->on_disk || store->out_of_memory ||
         !fits(store, item->value->used + r->value.len)) {
         return BE_NOT_STORED;

@@ -11,7 +11,7 @@ void world_init(struct world *w, unsigned servers, bool spread, uint64_t item_si
     for (unsigned s = 0; s < SERVERS_MAX; s++) {
         store_init(&w->stores[s], item_size_max, names[s]);
     }
-    w->cluster = (struct cluster){w->stores, servers, spread};
+    w->cluster = (struct cluster){.stores = w->stores, .count = servers, .spread = spread};
     TAILQ_INIT(&w->late);
 }
 
@@ -21,7 +21,7 @@ void world_begin(struct world *w, unsigned servers, bool spread, uint64_t now_us
         store_restart(&w->stores[s]);
         w->stores[s].out_of_memory = false;
     }
-    w->cluster = (struct cluster){w->stores, servers, spread};
+    w->cluster = (struct cluster){.stores = w->stores, .count = servers, .spread = spread};
     w->now_us = now_us;
     w->last_epoch = 0;
     w->end_s = 0;

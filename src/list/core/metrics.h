@@ -23,6 +23,9 @@
     METRIC(list_flips, "logs flipped into a run") \
     METRIC(list_merges, "merges of runs") \
     METRIC(list_heals, "runs written anew because a sublist was gone but still cached") \
+    METRIC(list_moves, "lists moved to the servers of next") \
+    METRIC(list_moves_kept, "heads met that cannot be moved now") \
+    METRIC(list_moves_double, "lists met with a head on the old server and on the new one") \
     METRIC(list_conflicts, "CAS refused because the head had changed") \
     METRIC(list_giveups, "flips and merges given up") \
     METRIC(list_holdbacks, "appends held back so that a flip gets through") \

@@ -191,8 +191,12 @@ struct be_request {
     /* Set when the submitter has said, and counted, that the outcome is unknown; or NULL. Lives
      * until the answer. */
     const bool *told_unknown;
-    bool durable; /* a change that must outlive the failover of a node, whatever the pool's
-                     durability says. Others may be lost by one, the latest first */
+    bool moves;    /* list/moving/moving.h has given it out */
+    bool is_own;   /* and the engine has not asked for it: list/moving/moving.h has */
+    bool with_cas; /* BE_APPEND: BE_EXISTS unless the item has cas; epoch as for BE_CAS. The engine
+                      sends none */
+    bool durable;  /* a change that must outlive the failover of a node, whatever the pool's
+                      durability says. Others may be lost by one, the latest first */
     char key[KEY_BYTES_MAX + BE_ROUTE_BYTES];
 };
 STAILQ_HEAD(be_queue, be_request);

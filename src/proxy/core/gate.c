@@ -261,7 +261,8 @@ static const struct gate_server *find_own_first(const struct gate_pool *p)
         if (s->seen != SEEN_OTHER) {
             continue;
         }
-        first = gate_item_change(s->item) == p->config->change ? find_first(p, s->item) : NULL;
+        first =
+            gate_item_change(s->item) == gate_item_change(p->mine) ? find_first(p, s->item) : NULL;
         if (first == NULL || first->seen != SEEN_EQUAL) {
             return NULL;
         }
@@ -406,10 +407,10 @@ static void write_where_needed(struct gate_pool *p)
             write_item(s, BE_ADD, true);
         } else if (s->seen == SEEN_LOWER) {
             write_item(s, BE_CAS, true);
-        } else if (s->seen == SEEN_EQUAL && gate_item_change(s->item) < p->config->change) {
+        } else if (s->seen == SEEN_EQUAL && gate_item_change(s->item) < gate_item_change(p->mine)) {
             write_item(s, BE_CAS, true);
-        } else if (s->seen == SEEN_EQUAL && gate_item_change(s->item) == p->config->change &&
-                   is_due(s)) {
+        } else if (s->seen == SEEN_EQUAL &&
+                   gate_item_change(s->item) == gate_item_change(p->mine) && is_due(s)) {
             write_item(s, BE_CAS, false);
         }
     }
@@ -457,7 +458,7 @@ static enum seen look_at(struct gate_server *s, const struct be_reply *reply)
     if (gate_item_agrees(p->mine, s->item, s->place, s->why)) {
         return SEEN_EQUAL;
     }
-    return gate_item_change(s->item) < p->config->change ? SEEN_LOWER : SEEN_OTHER;
+    return gate_item_change(s->item) < gate_item_change(p->mine) ? SEEN_LOWER : SEEN_OTHER;
 }
 
 static void on_read(struct exchange *x, const struct be_reply *reply)

@@ -30,6 +30,7 @@ struct deadlines;
 struct engine;
 struct event_base;
 struct listener;
+struct moving;
 struct multiget;
 struct pending;
 struct pool;
@@ -58,6 +59,8 @@ struct worker {
     struct pool *plain_pool;    /* takes all plain keys, as lines; NULL: see proxy/plain/route.h */
     struct route_state *routes; /* by route_config.index */
     struct engine *engine;
+    struct moving **moves; /* by pool_index, of pools with next; NULL: there is none */
+    uint64_t moves_at_us;  /* from when on the step `move` is taken */
     struct worker *heeded; /* itself, while an operator looks on (core/trace.h); else NULL */
     bool engine_dirty;     /* wants engine_run in this turn */
 

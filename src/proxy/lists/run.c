@@ -1,11 +1,72 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/lists/run.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
 #include "list/engine.h"
+#include "list/moving/moving.h"
 #include "pool/pool.h"
 #include "proxy/core/shared.h"
 #include "proxy/core/worker.h"
 #include "proxy/lists/call_part.h"
+
+/* A proxy that begins with the step `move` leaves the others so many gate_s to read that in the
+ * gate's item: those that know no marks refuse lists from then on. */
+#define MOVES_AFTER_ROUNDS 3
+
+/* By the pool that the request goes to: the old one or the new one. */
+static struct moving *moving_between(struct worker *w, uint32_t pool_index)
+{
+    for (size_t i = 0; i < w->config->pool_count; i++) {
+        if (w->moves[i] != NULL &&
+            (i == pool_index || w->config->pools[i].next_index == pool_index)) {
+            return w->moves[i];
+        }
+    }
+    return NULL;
+}
+
+/* What is to take the request: its list has another server by the new pool. Else NULL. */
+static struct moving *moving_of(struct worker *w, const struct be_request *request)
+{
+    struct pool_place here, there;
+    struct slice placement = be_placement(request);
+    struct moving *moving = moving_between(w, request->pool_index);
+    if (moving == NULL || placement.len == 0 || placement.p[placement.len - 1] != '#') {
+        return NULL;
+    }
+    uint32_t next = w->config->pools[request->pool_index].next_index;
+    bool moves = pool_find(w->pools[request->pool_index], placement, &here) &&
+                 pool_find(w->pools[next], placement, &there) &&
+                 strcmp(here.server, there.server) != 0;
+    return moves ? moving : NULL;
+}
+
+static void submit(struct worker *w, struct backend *backend, struct be_request *request)
+{
+    struct moving *moving = w->moves == NULL ? NULL : moving_of(w, request);
+    if (moving != NULL) {
+        moving_submit(moving, request);
+    } else {
+        backend_submit(backend, request);
+    }
+}
+
+RARE static void submit_moves(struct worker *w, struct backend *backend)
+{
+    struct be_request *request;
+    for (size_t i = 0; i < w->config->pool_count; i++) {
+        if (w->moves[i] != NULL && w->config->pools[i].step == STEP_MOVE &&
+            w->now.mono_us >= w->moves_at_us) {
+            moving_set_step(w->moves[i], MOVING_MOVE);
+        }
+        while (w->moves[i] != NULL && (request = moving_take_request(w->moves[i])) != NULL) {
+            backend_submit(backend, request);
+        }
+    }
+}
 
 bool run_engine(struct worker *w, struct backend *backend, uint64_t *next_us)
 {
@@ -16,7 +77,10 @@ bool run_engine(struct worker *w, struct backend *backend, uint64_t *next_us)
     *next_us = engine_run(w->engine, w->now);
     struct be_request *request;
     while ((request = engine_take_request(w->engine)) != NULL) {
-        backend_submit(backend, request);
+        submit(w, backend, request);
+    }
+    if (UNLIKELY(w->moves != NULL)) {
+        submit_moves(w, backend);
     }
     struct list_call *call;
     while ((call = engine_take_done(w->engine)) != NULL) {
@@ -43,7 +107,49 @@ void run_backend_done(void *arg, struct be_request *request, const struct be_rep
     if (trace_is_on(&w->shared->trace)) {
         trace_reply(w, request, reply);
     }
-    engine_reply(w->engine, request, reply, w->now);
+    if (UNLIKELY(request->moves)) {
+        moving_reply(moving_between(w, request->pool_index), request, reply);
+    } else {
+        engine_reply(w->engine, request, reply, w->now);
+    }
+}
+
+/* A moving_done_fn. */
+static void on_moved(void *arg, struct be_request *request, const struct be_reply *reply)
+{
+    static const struct be_reply closing = {.status = BE_DOWN, .text = "the proxy stops"};
+    struct worker *w = arg;
+    engine_reply(w->engine, request, reply != NULL ? reply : &closing, w->now);
+}
+
+void run_create_moves(struct worker *w, struct rng *rng)
+{
+    for (uint32_t i = 0; i < w->config->pool_count; i++) {
+        const struct pool_config *pool = &w->config->pools[i];
+        if (pool->next_name[0] == '\0' || pool->step == STEP_STAY) {
+            continue;
+        }
+        if (w->moves == NULL) {
+            w->moves = calloc(w->config->pool_count, sizeof(struct moving *));
+            CHECK(w->moves != NULL);
+        }
+        w->moves[i] =
+            moving_create(i, pool->next_index, backend_room_bytes, rng, &w->metrics, on_moved, w);
+        moving_set_step(w->moves[i], MOVING_LEARN);
+        uint64_t at_us = w->now.mono_us + MOVES_AFTER_ROUNDS * (uint64_t)pool->gate_s * 1000000;
+        w->moves_at_us = at_us > w->moves_at_us ? at_us : w->moves_at_us;
+    }
+}
+
+void run_destroy_moves(struct worker *w)
+{
+    for (size_t i = 0; w->moves != NULL && i < w->config->pool_count; i++) {
+        if (w->moves[i] != NULL) {
+            moving_destroy(&w->moves[i]);
+        }
+    }
+    free(w->moves);
+    w->moves = NULL;
 }
 
 void run_flush_pools(struct worker *w)

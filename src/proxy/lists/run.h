@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct backend;
+struct rng;
 struct be_reply;
 struct be_request;
 struct worker;
@@ -17,6 +18,11 @@ struct worker;
 /* Lets the engine work if there is anything for it; returns whether anything was. Sets *next_us to
  * when the engine wants to be called again. */
 bool run_engine(struct worker *worker, struct backend *backend, uint64_t *next_us);
+
+/* For pools whose lists move: before the first run_engine; and the end of it, when the pools are no
+ * more and the engine is. */
+void run_create_moves(struct worker *worker, struct rng *rng);
+void run_destroy_moves(struct worker *worker);
 
 /* A backend_done_fn: arg is the worker. */
 void run_backend_done(void *arg, struct be_request *request, const struct be_reply *reply);

@@ -1,0 +1,792 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/moving/moving.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "list/core/co.h"
+#include "list/moving/places.h"
+
+#define TRIES_MAX 32
+#define LISTS_KEPT_MAX 4096 /* with nothing under way, of which only the place is known */
+#define BUCKETS 256
+/* memcached's flags of marks and copies: so who looks at flags alone tells them from heads. */
+#define MARK_FLAGS 0x6d76u
+
+struct mover {
+    TAILQ_ENTRY(mover) link;
+    struct moved_list *list;
+    struct be_request *request; /* the engine's */
+    struct co co;
+    unsigned tries;
+    bool stays;  /* its head cannot be moved now */
+    bool on_new; /* where the list was found, if it was */
+    bool founds; /* it was found */
+    bool marked; /* it has put the mark */
+    struct place old, new, again;
+    struct place left; /* the head that it has marked */
+    struct name token;
+    struct be_reply *reply; /* of what was asked last, during a step */
+    struct be_request own;  /* last: what it asks for itself; the carrier's room is behind it */
+};
+
+/* Sublists on their way to the new server, or taken off the old one: beside what clients ask for.
+ */
+struct porter {
+    struct moved_list *list;
+    bool removes; /* they are on the new server, and readers find them there */
+    struct name_range *ranges;
+    size_t range_count, range;
+    uint32_t number;
+    bool gave_up;
+    struct co co;
+    struct be_reply *reply;
+    struct be_request own; /* last, as a mover's */
+};
+
+/* A list for which something is under way, or that was met lately. */
+struct moved_list {
+    struct moved_list *next; /* in the bucket */
+    TAILQ_HEAD(, mover) waiting;
+    struct be_request *asked;  /* by the first of them, and not answered yet */
+    size_t passing;            /* requests that go by */
+    struct porter *porter;     /* or NULL */
+    struct name_range *ported; /* runs whose sublists are on the new server */
+    size_t ported_count;
+    bool known, on_new; /* where the list was seen last */
+    uint64_t epochs[2]; /* of the last answers of the old server and of the new one */
+    uint8_t key_len;
+    char key[KEY_BYTES_MAX];
+};
+
+struct moving {
+    uint32_t pools[2];
+    enum moving_step step;
+    size_t room_bytes;
+    struct rng *rng;
+    moving_done_fn *done;
+    void *arg;
+    struct metrics *metrics;
+    struct moved_list *buckets[BUCKETS];
+    struct be_queue outbox;
+    size_t busy; /* requests of the engine */
+    size_t list_count, forget_next;
+};
+
+/* --- lists ---------------------------------------------------------------------------------- */
+
+static void free_list(struct moved_list *list)
+{
+    free(list->ported);
+    free(list);
+}
+
+static struct moved_list **find_list(struct moving *m, struct slice key)
+{
+    struct moved_list **at = &m->buckets[hash_bytes(key.p, key.len, 3) % BUCKETS];
+    while (*at != NULL && !slice_equal(slice_make((*at)->key, (*at)->key_len), key)) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+/* Lists with nothing under way, of one bucket after the other. */
+static void forget_some(struct moving *m)
+{
+    while (m->list_count >= LISTS_KEPT_MAX + m->busy) {
+        struct moved_list **at = &m->buckets[m->forget_next++ % BUCKETS];
+        while (*at != NULL) {
+            struct moved_list *list = *at;
+            if (TAILQ_EMPTY(&list->waiting) && list->passing == 0 && list->porter == NULL) {
+                *at = list->next;
+                free_list(list);
+                m->list_count--;
+            } else {
+                at = &list->next;
+            }
+        }
+    }
+}
+
+static struct moved_list *list_of(struct moving *m, struct slice key)
+{
+    struct moved_list **at = find_list(m, key);
+    if (*at == NULL) {
+        forget_some(m);
+        at = find_list(m, key);
+        struct moved_list *list = calloc(1, sizeof *list);
+        CHECK(list != NULL);
+        m->list_count++;
+        TAILQ_INIT(&list->waiting);
+        list->key_len = (uint8_t)key.len;
+        memcpy(list->key, key.p, key.len);
+        *at = list;
+    }
+    return *at;
+}
+
+/* --- asking --------------------------------------------------------------------------------- */
+
+/* Asks for the list's head, or for what the mover has put into own besides. */
+static void ask(struct moving *m, struct mover *x, bool on_new, enum be_verb verb)
+{
+    struct be_request *r = &x->own;
+    r->verb = verb;
+    r->is_own = true;
+    r->pool_index = m->pools[on_new];
+    r->key_len = r->placement_len = x->list->key_len;
+    r->placement_at = 0;
+    memcpy(r->key, x->list->key, x->list->key_len);
+    x->list->asked = r;
+    STAILQ_INSERT_TAIL(&m->outbox, r, link);
+}
+
+static void ask_get(struct moving *m, struct mover *x, bool on_new)
+{
+    block_unref(&x->own.block);
+    memset(&x->own, 0, sizeof x->own);
+    ask(m, x, on_new, BE_GET);
+}
+
+/* Writes the block, whose reference it takes over. where: BE_CAS: of what was read there. */
+static void ask_write(struct moving *m, struct mover *x, bool on_new, enum be_verb verb,
+                      const struct place *where, struct block *value, uint32_t flags)
+{
+    block_unref(&x->own.block);
+    memset(&x->own, 0, sizeof x->own);
+    x->own.block = value;
+    x->own.value = value == NULL ? SLICE_NONE : slice_make(value->data, value->used);
+    x->own.flags = flags;
+    if (verb != BE_ADD) {
+        x->own.cas = where->cas;
+        x->own.epoch = where->epoch;
+    }
+    ask(m, x, on_new, verb);
+}
+
+/* The engine's own request goes to that server as it is. */
+static void forward(struct moving *m, struct mover *x, bool on_new)
+{
+    x->request->pool_index = m->pools[on_new];
+    x->list->asked = x->request;
+    STAILQ_INSERT_TAIL(&m->outbox, x->request, link);
+}
+
+static bool failed(const struct mover *x)
+{
+    return x->reply->status > BE_ANSWERED;
+}
+
+/* --- answers to the engine ------------------------------------------------------------------ */
+
+static void answer(struct moving *m, struct mover *x, const struct be_reply *reply)
+{
+    struct be_request *request = x->request;
+    x->request = NULL;
+    request->pool_index = m->pools[0];
+    request->with_cas = request->moves = false;
+    m->busy--;
+    m->done(m->arg, request, reply);
+}
+
+static void answer_status(struct moving *m, struct mover *x, enum be_status status,
+                          const char *text)
+{
+    struct be_reply reply = {.status = status, .text = text, .ttl_s = -1};
+    reply.epoch = x->list->epochs[x->list->on_new];
+    answer(m, x, &reply);
+}
+
+/* A server did not answer a question about where the list is: what the engine wants was not done.
+ */
+static void answer_failed(struct moving *m, struct mover *x)
+{
+    struct be_reply reply = *x->reply;
+    if (be_changes(x->request->verb) && reply.status == BE_LOST) {
+        reply.status = BE_DOWN;
+    }
+    answer(m, x, &reply);
+}
+
+/* --- where the list is ---------------------------------------------------------------------- */
+
+static void note(struct mover *x, bool on_new, const struct be_reply *reply)
+{
+    if (reply->epoch != 0) {
+        x->list->epochs[on_new] = reply->epoch;
+    }
+}
+
+/* PROGRESS_DONE: x->founds says whether there is a list, x->on_new where; x->request is NULL if it
+ * has been answered: a server was not to be reached. */
+static enum progress find(struct moving *m, struct mover *x)
+{
+    struct co *co = &x->co;
+    CO_BEGIN(co);
+    for (;;) {
+        if (x->tries++ == TRIES_MAX) {
+            answer_status(m, x, BE_DOWN, "others change this list all the time while it moves");
+            CO_RETURN(co);
+        }
+        ask_get(m, x, false);
+        CO_AWAIT(co, "looking at the old server");
+        if (failed(x)) {
+            answer_failed(m, x);
+            CO_RETURN(co);
+        }
+        place_read(&x->old, x->reply);
+        note(x, false, x->reply);
+        x->on_new = x->old.kind != PLACE_HEAD && x->old.kind != PLACE_COPY;
+        x->founds = !x->on_new;
+        if (x->founds) {
+            CO_RETURN(co);
+        }
+        ask_get(m, x, true);
+        CO_AWAIT(co, "looking at the new server");
+        if (failed(x)) {
+            answer_failed(m, x);
+            CO_RETURN(co);
+        }
+        place_read(&x->new, x->reply);
+        note(x, true, x->reply);
+        x->founds = x->new.kind == PLACE_HEAD;
+        if (x->new.kind != PLACE_COPY) {
+            CO_RETURN(co);
+        }
+        /* The copy is judged by what the old server holds behind it. */
+        ask_get(m, x, false);
+        CO_AWAIT(co, "looking at the old server again");
+        if (failed(x)) {
+            answer_failed(m, x);
+            CO_RETURN(co);
+        }
+        place_read(&x->again, x->reply);
+        if (!place_same(&x->old, &x->again)) {
+            continue;
+        }
+        if (x->old.kind == PLACE_MARK && name_equal(&x->old.token, &x->new.token)) {
+            ask_write(m, x, true, BE_CAS, &x->new, place_head(&x->new), 0);
+        } else { /* its mover may not know yet that it counts for nothing */
+            ask_write(m, x, true, BE_CAS_DELETE, &x->new, NULL, 0);
+        }
+        CO_AWAIT(co, "making a head of a copy");
+    }
+    CO_END(co);
+}
+
+/* --- moving it ------------------------------------------------------------------------------ */
+
+/* The head that was found on the old server goes to the new one, if it can. Behind it the list is
+ * to be found anew, but if x->stays. */
+static enum progress move(struct moving *m, struct mover *x)
+{
+    struct co *co = &x->co;
+    CO_BEGIN(co);
+    ask_get(m, x, true);
+    CO_AWAIT(co, "looking for a copy");
+    if (failed(x)) {
+        x->stays = true;
+        CO_RETURN(co);
+    }
+    place_read(&x->new, x->reply);
+    x->token = x->new.token;
+    if (!place_is_copy_of(&x->new, &x->old)) {
+        if (x->new.kind != PLACE_NOTHING) {
+            ask_get(m, x, false);
+            CO_AWAIT(co, "looking at the old server behind a copy");
+            if (failed(x)) {
+                x->stays = true;
+                CO_RETURN(co);
+            }
+            place_read(&x->again, x->reply);
+            if (!place_same(&x->old, &x->again)) {
+                CO_RETURN(co);
+            }
+        }
+        if (x->new.kind == PLACE_HEAD || x->new.kind == PLACE_MARK) {
+            metric_inc(m->metrics, METRIC_list_moves_double);
+            x->stays = true;
+            CO_RETURN(co);
+        }
+        name_fresh(&x->token, m->rng);
+        ask_write(m, x, true, x->new.kind == PLACE_COPY ? BE_CAS : BE_ADD, &x->new,
+                  place_copy(&x->old, &x->token), MARK_FLAGS);
+        CO_AWAIT(co, "writing the copy");
+        if (x->reply->status != BE_STORED) {
+            x->stays = failed(x);
+            CO_RETURN(co);
+        }
+    }
+    ask_write(m, x, false, BE_CAS, &x->old, place_mark(&x->token), MARK_FLAGS);
+    CO_AWAIT(co, "marking the old head");
+    x->marked = x->reply->status == BE_STORED;
+    if (x->marked) {
+        place_forget(&x->left);
+        x->left = x->old;
+        x->old = (struct place){0};
+    }
+    metric_add(m->metrics, METRIC_list_moves, x->marked);
+    CO_END(co);
+}
+
+/* --- sublists ------------------------------------------------------------------------------- */
+
+static void free_porter(struct porter *x)
+{
+    block_unref(&x->own.block);
+    free(x->ranges);
+    free(x);
+}
+
+static void port_ask(struct moving *m, struct porter *x, bool on_new, enum be_verb verb,
+                     struct block *value)
+{
+    struct be_request *r = &x->own;
+    struct slice key = slice_make(x->list->key, x->list->key_len - 1u);
+    block_unref(&r->block);
+    memset(r, 0, sizeof *r);
+    r->verb = verb;
+    r->is_own = true;
+    r->pool_index = m->pools[on_new];
+    r->key_len = sublist_key(r->key, key, &x->ranges[x->range].name, x->number);
+    r->placement_len = x->list->key_len;
+    if (value != NULL) {
+        r->block = value;
+        r->value = slice_make(value->data, value->used);
+    }
+    STAILQ_INSERT_TAIL(&m->outbox, r, link);
+}
+
+/* One sublist is copied, or deleted. */
+static enum progress port_one(struct moving *m, struct porter *x)
+{
+    struct co *co = &x->co;
+    CO_BEGIN(co);
+    if (x->removes) {
+        port_ask(m, x, false, BE_DELETE, NULL);
+        CO_AWAIT(co, "deleting a sublist on the old server");
+        CO_RETURN(co);
+    }
+    port_ask(m, x, true, BE_PROBE, NULL);
+    CO_AWAIT(co, "looking for a sublist on the new server");
+    if (x->reply->status == BE_HIT) {
+        CO_RETURN(co);
+    }
+    port_ask(m, x, false, BE_GET, NULL);
+    CO_AWAIT(co, "reading a sublist");
+    if (x->reply->status != BE_HIT) {
+        x->gave_up = true;
+        CO_RETURN(co);
+    }
+    port_ask(m, x, true, BE_ADD, block_ref(x->reply->block));
+    /* The block may hold more than the value. */
+    x->own.value = x->reply->value;
+    CO_AWAIT(co, "copying a sublist");
+    x->gave_up = x->reply->status != BE_STORED && x->reply->status != BE_NOT_STORED;
+    CO_END(co);
+}
+
+static enum progress port(struct moving *m, struct porter *x)
+{
+    struct co *co = &x->co;
+    CO_BEGIN(co);
+    for (; x->range < x->range_count; x->range++) {
+        for (x->number = 0; x->number < x->ranges[x->range].count; x->number++) {
+            CO_CALL(co, port_one(m, x));
+            if (x->gave_up) {
+                CO_RETURN(co);
+            }
+        }
+    }
+    CO_END(co);
+}
+
+static bool is_ported(const struct moved_list *list, const struct name *name)
+{
+    for (size_t i = 0; i < list->ported_count; i++) {
+        if (name_equal(&list->ported[i].name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void end_port(struct porter *x)
+{
+    struct moved_list *list = x->list;
+    list->porter = NULL;
+    if (x->removes || x->gave_up) {
+        free_porter(x);
+        return;
+    }
+    size_t count = list->ported_count + x->range_count;
+    list->ported = realloc(list->ported, count * sizeof *list->ported);
+    CHECK(list->ported != NULL);
+    memcpy(list->ported + list->ported_count, x->ranges, x->range_count * sizeof *x->ranges);
+    list->ported_count = count;
+    free_porter(x);
+}
+
+/* Begins with those of the head's runs that are not there yet; removes: with all of them. */
+static void begin_port(struct moving *m, struct moved_list *list, const struct head *head,
+                       bool removes)
+{
+    if (list->porter != NULL || head->run_count == 0) {
+        return;
+    }
+    struct porter *x = calloc(1, sizeof *x + m->room_bytes);
+    CHECK(x != NULL);
+    x->ranges = calloc(head->run_count, sizeof *x->ranges);
+    CHECK(x->ranges != NULL);
+    x->list = list;
+    x->removes = removes;
+    for (size_t i = 0; i < head->run_count; i++) {
+        if (removes || !is_ported(list, &head->runs[i].range.name)) {
+            x->ranges[x->range_count++] = head->runs[i].range;
+        }
+    }
+    list->porter = x;
+    if (port(m, x) == PROGRESS_DONE) {
+        end_port(x);
+    }
+}
+
+/* The head that was found on the old server: can it go now? If sublists have to go first, they
+ * begin to. */
+static bool may_move(struct moving *m, struct mover *x)
+{
+    struct head *head = place_open(&x->old, slice_make(x->list->key, x->list->key_len - 1u));
+    bool may = head != NULL && place_movable(&x->old, head);
+    bool all = true;
+    for (size_t i = 0; may && i < head->run_count; i++) {
+        all = all && is_ported(x->list, &head->runs[i].range.name);
+    }
+    if (may && !all) {
+        begin_port(m, x->list, head, false);
+        may = false;
+    }
+    head_unref(&head);
+    return may;
+}
+
+/* The old head has been marked. */
+static void leave_old(struct moving *m, struct mover *x)
+{
+    struct head *head = place_open(&x->left, slice_make(x->list->key, x->list->key_len - 1u));
+    if (head != NULL) {
+        begin_port(m, x->list, head, true);
+    }
+    head_unref(&head);
+}
+
+/* --- what the engine has asked for ---------------------------------------------------------- */
+
+/* Not of a sublist, or of another item that lies where the list does. */
+static bool is_head_request(const struct be_request *request)
+{
+    return request->placement_at == 0 && request->key_len == request->placement_len;
+}
+
+/* There is no list. */
+static enum progress make(struct moving *m, struct mover *x)
+{
+    struct co *co = &x->co;
+    CO_BEGIN(co);
+    if (x->request->verb != BE_ADD) {
+        answer_status(m, x,
+                      x->request->verb == BE_APPEND         ? BE_NOT_STORED
+                      : be_is_conditional(x->request->verb) ? BE_NOT_FOUND
+                                                            : BE_MISS,
+                      NULL);
+        CO_RETURN(co);
+    }
+    if (x->old.kind == PLACE_NOTHING && m->step == MOVING_MOVE) {
+        name_fresh(&x->token, m->rng);
+        ask_write(m, x, false, BE_ADD, NULL, place_mark(&x->token), MARK_FLAGS);
+        CO_AWAIT(co, "marking where no list is");
+        if (failed(x)) {
+            answer_failed(m, x);
+            CO_RETURN(co);
+        }
+        if (x->reply->status != BE_STORED) {
+            CO_RETURN(co); /* to be found anew */
+        }
+        x->old.kind = PLACE_MARK;
+    }
+    x->list->on_new = x->old.kind == PLACE_MARK;
+    forward(m, x, x->list->on_new);
+    CO_AWAIT(co, "making the list");
+    if (x->reply->status != BE_NOT_STORED) {
+        answer(m, x, x->reply);
+    }
+    CO_END(co);
+}
+
+static void answer_read(struct moving *m, struct mover *x)
+{
+    const struct place *found = x->on_new ? &x->new : &x->old;
+    struct be_reply reply = {.status = BE_HIT,
+                             .flags = found->flags,
+                             .ttl_s = found->ttl_s,
+                             .no_times = found->no_times,
+                             .cas = found->cas,
+                             .epoch = found->epoch,
+                             .size_bytes = found->value.len,
+                             .value = found->value,
+                             .block = found->block};
+    answer(m, x, &reply);
+}
+
+static bool is_list(const struct mover *x)
+{
+    struct head *head =
+        place_open(x->on_new ? &x->new : &x->old, slice_make(x->list->key, x->list->key_len - 1u));
+    bool is = head != NULL;
+    head_unref(&head);
+    return is;
+}
+
+/* The list is there. */
+static enum progress act(struct moving *m, struct mover *x)
+{
+    struct co *co = &x->co;
+    bool is_head = is_head_request(x->request);
+    CO_BEGIN(co);
+    if (is_head && !be_changes(x->request->verb)) {
+        answer_read(m, x);
+        CO_RETURN(co);
+    }
+    if (is_head && x->request->verb == BE_ADD) {
+        answer_status(m, x, BE_NOT_STORED, NULL);
+        CO_RETURN(co);
+    }
+    if (is_head && x->request->verb == BE_APPEND) {
+        if (!is_list(x)) {
+            answer_status(m, x, BE_NOT_STORED, NULL);
+            CO_RETURN(co);
+        }
+        x->request->with_cas = true;
+        x->request->cas = (x->on_new ? &x->new : &x->old)->cas;
+        x->request->epoch = (x->on_new ? &x->new : &x->old)->epoch;
+    }
+    forward(m, x, x->on_new);
+    CO_AWAIT(co, "asking for it");
+    if (x->request->verb != BE_APPEND || x->reply->status != BE_EXISTS) {
+        answer(m, x, x->reply);
+    }
+    CO_END(co);
+}
+
+/* Which server has given that number. */
+static bool knows_epoch(const struct mover *x, bool *on_new)
+{
+    *on_new = x->request->epoch == x->list->epochs[1];
+    return x->request->epoch == x->list->epochs[0] || *on_new;
+}
+
+static enum progress run(struct moving *m, struct mover *x)
+{
+    struct co *co = &x->co;
+    CO_BEGIN(co);
+    if (be_is_conditional(x->request->verb)) {
+        if (!knows_epoch(x, &x->on_new)) {
+            answer_status(m, x, BE_EXISTS, NULL);
+            CO_RETURN(co);
+        }
+        forward(m, x, x->on_new);
+        CO_AWAIT(co, "changing it");
+        answer(m, x, x->reply);
+        CO_RETURN(co);
+    }
+    while (x->request != NULL) {
+        CO_CALL(co, find(m, x));
+        if (x->request == NULL) {
+            break;
+        }
+        x->list->known = true;
+        x->list->on_new = x->on_new;
+        if (x->marked && x->on_new) {
+            leave_old(m, x);
+            x->marked = false;
+        }
+        if (x->founds && !x->on_new && m->step == MOVING_MOVE && !x->stays) {
+            x->stays = !may_move(m, x);
+            metric_add(m->metrics, METRIC_list_moves_kept, x->stays);
+            if (!x->stays) {
+                CO_CALL(co, move(m, x));
+                if (!x->stays) {
+                    continue;
+                }
+            }
+        }
+        if (x->founds || !is_head_request(x->request)) {
+            x->on_new = x->founds ? x->on_new : x->old.kind == PLACE_MARK;
+            CO_CALL(co, act(m, x));
+        } else {
+            CO_CALL(co, make(m, x));
+        }
+    }
+    CO_END(co);
+}
+
+/* --- requests and replies ------------------------------------------------------------------- */
+
+static void free_mover(struct mover *x)
+{
+    place_forget(&x->old);
+    place_forget(&x->new);
+    place_forget(&x->again);
+    place_forget(&x->left);
+    block_unref(&x->own.block);
+    free(x);
+}
+
+/* On until its first mover waits for an answer. */
+static void advance(struct moving *m, struct moved_list *list)
+{
+    struct mover *x;
+    while ((x = TAILQ_FIRST(&list->waiting)) != NULL && list->asked == NULL) {
+        if (run(m, x) == PROGRESS_DONE) {
+            CHECK(x->request == NULL);
+            TAILQ_REMOVE(&list->waiting, x, link);
+            free_mover(x);
+        }
+        CHECK(TAILQ_FIRST(&list->waiting) != x || list->asked != NULL);
+    }
+}
+
+static void queue(struct moving *m, struct moved_list *list, struct be_request *request)
+{
+    struct mover *x = calloc(1, sizeof *x + m->room_bytes);
+    CHECK(x != NULL);
+    x->list = list;
+    x->request = request;
+    TAILQ_INSERT_TAIL(&list->waiting, x, link);
+}
+
+void moving_submit(struct moving *m, struct be_request *request)
+{
+    struct slice key = be_placement(request);
+    struct moved_list *list = list_of(m, key);
+    m->busy++;
+    if (!is_head_request(request) && list->known && TAILQ_EMPTY(&list->waiting)) {
+        list->passing++;
+        request->pool_index = m->pools[list->on_new];
+        STAILQ_INSERT_TAIL(&m->outbox, request, link);
+        return;
+    }
+    queue(m, list, request);
+}
+
+struct be_request *moving_take_request(struct moving *m)
+{
+    for (size_t i = 0; STAILQ_EMPTY(&m->outbox) && i < BUCKETS; i++) {
+        for (struct moved_list *list = m->buckets[i]; list != NULL; list = list->next) {
+            advance(m, list);
+        }
+    }
+    struct be_request *request = STAILQ_FIRST(&m->outbox);
+    if (request != NULL) {
+        STAILQ_REMOVE_HEAD(&m->outbox, link);
+        request->moves = true;
+    }
+    return request;
+}
+
+void moving_reply(struct moving *m, struct be_request *request, const struct be_reply *reply)
+{
+    struct moved_list *list = *find_list(m, be_placement(request));
+    CHECK(list != NULL);
+    if (list->porter != NULL && request == &list->porter->own) {
+        struct porter *x = list->porter;
+        struct be_reply copy = *reply;
+        x->reply = &copy;
+        if (port(m, x) == PROGRESS_DONE) {
+            end_port(x);
+        }
+        return;
+    }
+    if (list->asked != request) {
+        list->passing--;
+        if (request->verb == BE_GET && reply->status == BE_MISS &&
+            request->pool_index == m->pools[0]) {
+            queue(m, list, request); /* it may have gone to the new server with its list */
+            return;
+        }
+        m->busy--;
+        request->moves = false;
+        request->pool_index = m->pools[0];
+        m->done(m->arg, request, reply);
+        return;
+    }
+    struct mover *x = TAILQ_FIRST(&list->waiting);
+    struct be_reply copy = *reply;
+    list->asked = NULL;
+    x->reply = &copy;
+    if (run(m, x) == PROGRESS_DONE) {
+        TAILQ_REMOVE(&list->waiting, x, link);
+        free_mover(x);
+    } else {
+        x->reply = NULL;
+    }
+    advance(m, list);
+}
+
+bool moving_busy(const struct moving *m)
+{
+    return m->busy > 0;
+}
+
+void moving_set_step(struct moving *m, enum moving_step step)
+{
+    m->step = step;
+}
+
+struct moving *moving_create(uint32_t old_pool, uint32_t new_pool, size_t room_bytes,
+                             struct rng *rng, struct metrics *metrics, moving_done_fn *done,
+                             void *arg)
+{
+    struct moving *m = calloc(1, sizeof *m);
+    CHECK(m != NULL);
+    *m = (struct moving){.pools = {old_pool, new_pool},
+                         .room_bytes = room_bytes,
+                         .rng = rng,
+                         .metrics = metrics,
+                         .done = done,
+                         .arg = arg};
+    STAILQ_INIT(&m->outbox);
+    return m;
+}
+
+void moving_destroy(struct moving **slot)
+{
+    struct moving *m = *slot;
+    struct be_request *request;
+    *slot = NULL;
+    STAILQ_FOREACH(request, &m->outbox, link)
+    {
+        if (!request->is_own) {
+            m->done(m->arg, request, NULL);
+        }
+    }
+    for (size_t i = 0; m != NULL && i < BUCKETS; i++) {
+        while (m->buckets[i] != NULL) {
+            struct moved_list *list = m->buckets[i];
+            struct mover *x;
+            m->buckets[i] = list->next;
+            while ((x = TAILQ_FIRST(&list->waiting)) != NULL) {
+                TAILQ_REMOVE(&list->waiting, x, link);
+                if (x->request != NULL && x->request != list->asked) {
+                    m->done(m->arg, x->request, NULL);
+                }
+                free_mover(x);
+            }
+            if (list->porter != NULL) {
+                free_porter(list->porter);
+            }
+            free_list(list);
+        }
+    }
+    free(m);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the two servers of a list hold while it moves from the old one to the new one.
+ *
+ *     ^1 ...          a head, as ever
+ *     ^1 >TOKEN ...   on the new server: a copy of the head, which does not count yet
+ *     ^> TOKEN\n      on the old server: a mark: the list is on the new one, and if that holds the
+ *                     copy of this TOKEN, the copy is the list
+ *
+ * TOKEN is a name that is drawn once. Proxies that move no lists take marks and copies for items
+ * that they cannot read. docs/model/README.md, Servers, has the rules and what shows them.
+ */
+#ifndef LIST_MOVING_PLACES_H
+#define LIST_MOVING_PLACES_H
+
+#include <stdbool.h>
+
+#include "base/block.h"
+#include "list/format/head.h"
+#include "list/format/name.h"
+#include "proto/server/backend.h"
+
+enum place_kind {
+    PLACE_NOTHING,
+    PLACE_HEAD, /* or what another client has put there: not a mark, not a copy */
+    PLACE_COPY,
+    PLACE_MARK,
+};
+
+/* What a server held when it was asked. */
+struct place {
+    enum place_kind kind;
+    struct block *block; /* the value lies in it: a reference, or NULL */
+    struct slice value;
+    struct name token; /* PLACE_COPY, PLACE_MARK */
+    uint64_t cas, epoch;
+    uint32_t flags;
+    int64_t ttl_s;
+    bool no_times;
+};
+
+/* Takes over the answer to a BE_GET, BE_HIT or BE_MISS. What place held is let go of. */
+void place_read(struct place *place, const struct be_reply *reply);
+/* Lets go of the value. */
+void place_forget(struct place *place);
+/* Is it the very item that was read before, or nothing as before? */
+bool place_same(const struct place *a, const struct place *b);
+
+/* Reads the head of the list of that key; NULL: it is none that this release can read. The caller's
+ * reference. */
+struct head *place_open(const struct place *place, struct slice key);
+/* Can the head be moved as it is? Not while it announces sublists, or names some that are to be
+ * deleted; if it expires, or its sublists do; if the list is absent. */
+bool place_movable(const struct place *place, const struct head *head);
+/* Is it a copy of that head? */
+bool place_is_copy_of(const struct place *copy, const struct place *head);
+/* Each returns a block, the caller's: the copy of a head, the head that a copy stands for, a mark.
+ */
+struct block *place_copy(const struct place *head, const struct name *token);
+struct block *place_head(const struct place *copy);
+struct block *place_mark(const struct name *token);
+
+#endif

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lists that move from one server to another: proxies in both steps, which add to one list, read it
+ * and drop it, in random orders of their requests. Requests are carried out in any order that their
+ * connections allow; proxies die, and what they have sent arrives later or never.
+ */
+#include "list/moving/moving.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "list/moving/places.h"
+
+#define SERVERS 2
+#define PROXIES_MAX 4
+#define UNDER_WAY_MAX 64
+#define ITEMS_MAX 64
+#define ROOM 64
+
+struct stored {
+    struct block *value; /* NULL: nothing */
+    uint64_t cas;
+    uint32_t flags;
+    int64_t ttl_s;
+};
+
+struct world;
+
+/* A request that was sent, and its answer on the way back. */
+struct sent {
+    struct be_request copy;
+    struct be_request *original; /* NULL: its proxy has died */
+    struct world *world;
+    unsigned proxy;
+    bool executed;
+    struct be_reply reply;
+};
+
+enum call_kind { CALL_ADD, CALL_READ };
+
+/* What a proxy is asked for; one call at a time. */
+struct call {
+    struct be_request request;
+    char room[ROOM];
+    enum call_kind kind;
+    unsigned item;
+    uint64_t seen; /* how long the list was that was known to be there when it began */
+    bool creates;  /* it is about to make the list */
+    bool busy;
+};
+
+struct test_proxy {
+    struct moving *moving;
+    struct world *world;
+    struct call call;
+};
+
+struct world {
+    struct rng rng;
+    struct stored servers[SERVERS];
+    uint64_t last_cas;
+    struct test_proxy proxies[PROXIES_MAX];
+    unsigned proxy_count;
+    struct sent *under_way[UNDER_WAY_MAX];
+    size_t under_way_count;
+    bool acknowledged[ITEMS_MAX], refused[ITEMS_MAX];
+    unsigned item_count;
+    struct block *longest; /* the longest log that was read: all others begin it or are begun by it
+                            */
+    struct metrics metrics;
+};
+
+/* --- servers -------------------------------------------------------------------------------- */
+
+static struct block *joined(struct slice a, struct slice b)
+{
+    struct block *block = block_new_exact(a.len + b.len + 1);
+    block_append(&block, a.p == NULL ? "" : a.p, a.len);
+    block_append(&block, b.p == NULL ? "" : b.p, b.len);
+    return block;
+}
+
+static void store(struct world *w, struct stored *at, struct block *value, uint32_t flags)
+{
+    block_unref(&at->value);
+    at->value = value;
+    at->flags = flags;
+    at->cas = ++w->last_cas;
+}
+
+static enum be_status carry_out(struct world *w, struct stored *at, const struct be_request *r,
+                                struct be_reply *reply)
+{
+    switch ((int)r->verb) {
+    case BE_GET:
+        if (at->value == NULL) {
+            return BE_MISS;
+        }
+        reply->block = block_ref(at->value);
+        reply->value = slice_make(at->value->data, at->value->used);
+        reply->cas = at->cas;
+        reply->flags = at->flags;
+        reply->ttl_s = -1;
+        return BE_HIT;
+    case BE_ADD:
+        if (at->value != NULL) {
+            return BE_NOT_STORED;
+        }
+        store(w, at, joined(r->value, SLICE_NONE), r->flags);
+        return BE_STORED;
+    case BE_APPEND:
+        assert_true(r->with_cas);
+        if (at->value == NULL) {
+            return BE_NOT_STORED;
+        }
+        if (at->cas != r->cas) {
+            return BE_EXISTS;
+        }
+        store(w, at, joined(slice_make(at->value->data, at->value->used), r->value), at->flags);
+        return BE_STORED;
+    case BE_CAS:
+    case BE_CAS_DELETE:
+        if (at->value == NULL) {
+            return BE_NOT_FOUND;
+        }
+        if (at->cas != r->cas) {
+            return BE_EXISTS;
+        }
+        store(w, at, r->verb == BE_CAS ? joined(r->value, SLICE_NONE) : NULL, r->flags);
+        return BE_STORED;
+    default:
+        fail_msg("verb %d", (int)r->verb);
+        return BE_REFUSED;
+    }
+}
+
+static void execute(struct world *w, struct sent *s)
+{
+    s->reply = (struct be_reply){.epoch = s->copy.pool_index + 1, .ttl_s = -1};
+    s->reply.status = carry_out(w, &w->servers[s->copy.pool_index], &s->copy, &s->reply);
+    s->executed = true;
+}
+
+static void take_off(struct world *w, size_t at)
+{
+    struct sent *s = w->under_way[at];
+    block_unref(&s->reply.block);
+    block_unref(&s->copy.block);
+    free(s);
+    w->under_way[at] = w->under_way[--w->under_way_count];
+}
+
+/* --- clients -------------------------------------------------------------------------------- */
+
+/* No read shows another order than others, or less than one that had ended when it began. */
+static void check_read(struct world *w, struct call *call, struct slice value)
+{
+    struct slice known =
+        w->longest == NULL ? SLICE_LIT("^1\n") : slice_make(w->longest->data, w->longest->used);
+    size_t same = known.len < value.len ? known.len : value.len;
+    assert_memory_equal(known.p, value.p, same);
+    assert_true(value.len >= call->seen);
+    if (value.len > known.len) {
+        block_unref(&w->longest);
+        w->longest = joined(value, SLICE_NONE);
+    }
+}
+
+static void ask(struct test_proxy *p, enum be_verb verb, const char *begin)
+{
+    struct call *c = &p->call;
+    block_unref(&c->request.block);
+    c->request = (struct be_request){.verb = verb, .key_len = 2, .placement_len = 2};
+    memcpy(c->request.key, "k#", 2);
+    if (verb != BE_GET) {
+        char text[32];
+        int n = snprintf(text, sizeof text, "%s+2:%02u", begin, c->item);
+        c->request.block = joined(slice_make(text, (size_t)n), SLICE_NONE);
+        c->request.value = slice_make(c->request.block->data, c->request.block->used);
+    }
+    moving_submit(p->moving, &c->request);
+}
+
+static void begin_call(struct test_proxy *p)
+{
+    struct world *w = p->world;
+    struct call *c = &p->call;
+    c->busy = true;
+    c->kind = rng_below(&w->rng, 3) == 0 || w->item_count == ITEMS_MAX ? CALL_READ : CALL_ADD;
+    c->seen = w->longest == NULL ? 0 : w->longest->used;
+    if (c->kind == CALL_READ) {
+        ask(p, BE_GET, "");
+    } else {
+        c->item = w->item_count++;
+        ask(p, BE_APPEND, "");
+    }
+}
+
+static void on_done(void *arg, struct be_request *request, const struct be_reply *reply)
+{
+    struct test_proxy *p = arg;
+    struct world *w = p->world;
+    struct call *c = &p->call;
+    if (reply == NULL) {
+        return; /* it dies */
+    }
+    assert_ptr_equal(request, &c->request);
+    if (c->kind == CALL_READ) {
+        if (reply->status == BE_HIT) {
+            check_read(w, c, reply->value);
+        } else {
+            assert_int_equal(reply->status, BE_MISS);
+            assert_int_equal(c->seen, 0);
+        }
+    } else if (reply->status == BE_STORED) {
+        w->acknowledged[c->item] = true;
+    } else if (reply->status == BE_NOT_STORED) {
+        c->creates = !c->creates;
+        ask(p, c->creates ? BE_ADD : BE_APPEND, c->creates ? "^1\n" : "");
+        return;
+    } else {
+        assert_int_equal(reply->status, BE_DOWN);
+        w->refused[c->item] = true;
+    }
+    c->busy = c->creates = false;
+}
+
+/* --- what happens --------------------------------------------------------------------------- */
+
+static void send_all(struct world *w, unsigned proxy)
+{
+    struct test_proxy *p = &w->proxies[proxy];
+    struct be_request *r;
+    while (p->moving != NULL && (r = moving_take_request(p->moving)) != NULL) {
+        struct sent *s = calloc(1, sizeof *s);
+        CHECK(s != NULL && w->under_way_count < UNDER_WAY_MAX);
+        *s = (struct sent){.copy = *r, .original = r, .world = w, .proxy = proxy};
+        if (r->block != NULL) {
+            s->copy.block = block_ref(r->block);
+        }
+        w->under_way[w->under_way_count++] = s;
+    }
+}
+
+static void go_on(struct world *w, size_t at)
+{
+    struct sent *s = w->under_way[at];
+    if (!s->executed) {
+        execute(w, s);
+    }
+    if (s->original != NULL && rng_below(&w->rng, 2) == 0) {
+        return; /* its answer comes later */
+    }
+    if (s->original != NULL) {
+        moving_reply(w->proxies[s->proxy].moving, s->original, &s->reply);
+    }
+    take_off(w, at);
+}
+
+static void die(struct world *w, unsigned proxy)
+{
+    struct test_proxy *p = &w->proxies[proxy];
+    for (size_t i = w->under_way_count; i-- > 0;) {
+        struct sent *s = w->under_way[i];
+        if (s->proxy == proxy && s->original != NULL) {
+            s->original = NULL;
+            if (s->executed || rng_below(&w->rng, 2) == 0) {
+                take_off(w, i); /* never */
+            }
+        }
+    }
+    block_unref(&p->call.request.block);
+    moving_destroy(&p->moving);
+}
+
+static void start(struct world *w, unsigned proxy, enum moving_step step)
+{
+    struct test_proxy *p = &w->proxies[proxy];
+    *p = (struct test_proxy){.world = w};
+    p->moving = moving_create(0, 1, ROOM, &w->rng, &w->metrics, on_done, p);
+    moving_set_step(p->moving, step);
+}
+
+static bool any_busy(const struct world *w)
+{
+    bool busy = w->under_way_count > 0;
+    for (unsigned i = 0; i < w->proxy_count; i++) {
+        busy = busy || (w->proxies[i].moving != NULL && w->proxies[i].call.busy);
+    }
+    return busy;
+}
+
+static void step(struct world *w, bool calls)
+{
+    unsigned proxy = (unsigned)rng_below(&w->rng, w->proxy_count);
+    struct test_proxy *p = &w->proxies[proxy];
+    if (calls && rng_below(&w->rng, 4) == 0 && p->moving != NULL && !p->call.busy) {
+        begin_call(p);
+    } else if (calls && rng_below(&w->rng, 60) == 0 && p->moving != NULL) {
+        die(w, proxy);
+        start(w, proxy, rng_below(&w->rng, 2) == 0 ? MOVING_LEARN : MOVING_MOVE);
+    } else if (w->under_way_count > 0) {
+        go_on(w, rng_below(&w->rng, w->under_way_count));
+    }
+    for (unsigned i = 0; i < w->proxy_count; i++) {
+        send_all(w, i);
+    }
+}
+
+/* How often the item stands in the log. */
+static unsigned count_of(struct slice log, unsigned item)
+{
+    char text[16];
+    int n = snprintf(text, sizeof text, "+2:%02u", item);
+    unsigned count = 0;
+    for (size_t i = 0; i + (size_t)n <= log.len; i++) {
+        count += memcmp(log.p + i, text, (size_t)n) == 0;
+    }
+    return count;
+}
+
+static void check_end(struct world *w)
+{
+    struct slice log =
+        w->longest == NULL ? SLICE_NONE : slice_make(w->longest->data, w->longest->used);
+    for (unsigned i = 0; i < w->item_count; i++) {
+        unsigned count = count_of(log, i);
+        assert_true(count <= 1);
+        assert_true(count == 1 || !w->acknowledged[i]);
+        assert_true(count == 0 || !w->refused[i]);
+    }
+}
+
+/* Returns how often a list was moved. */
+static uint64_t run_seed(uint64_t seed, unsigned steps)
+{
+    struct world w = {.proxy_count = 0};
+    rng_init_seed(&w.rng, seed);
+    w.proxy_count = 2 + (unsigned)rng_below(&w.rng, PROXIES_MAX - 1);
+    for (unsigned i = 0; i < w.proxy_count; i++) {
+        start(&w, i, rng_below(&w.rng, 2) == 0 ? MOVING_LEARN : MOVING_MOVE);
+    }
+    for (unsigned i = 0; i < steps; i++) {
+        step(&w, true);
+    }
+    while (any_busy(&w)) {
+        step(&w, false);
+    }
+    /* A last read, by a proxy that moves it. */
+    die(&w, 0);
+    start(&w, 0, MOVING_MOVE);
+    w.proxies[0].call.busy = true;
+    w.proxies[0].call.kind = CALL_READ;
+    w.proxies[0].call.seen = w.longest == NULL ? 0 : w.longest->used;
+    ask(&w.proxies[0], BE_GET, "");
+    send_all(&w, 0);
+    while (any_busy(&w)) {
+        step(&w, false);
+    }
+    check_end(&w);
+    assert_int_equal(metric_get(&w.metrics, METRIC_list_moves_double), 0);
+    assert_true(w.servers[0].value == NULL || w.servers[0].value->data[1] == '>');
+    for (unsigned i = 0; i < w.proxy_count; i++) {
+        die(&w, i);
+    }
+    block_unref(&w.longest);
+    for (unsigned i = 0; i < SERVERS; i++) {
+        block_unref(&w.servers[i].value);
+    }
+    return metric_get(&w.metrics, METRIC_list_moves);
+}
+
+static void test_adds_and_reads_in_any_order_while_a_list_moves(void **state)
+{
+    (void)state;
+    const char *more = getenv("MOVING_SEEDS");
+    uint64_t seeds = more == NULL ? 3000 : strtoull(more, NULL, 10);
+    uint64_t moves = 0;
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
+        moves += run_seed(seed, 60 + (unsigned)(seed % 300));
+    }
+    assert_true(moves > 0);
+}
+
+static enum place_kind kind_of(const char *text)
+{
+    struct block *block = joined(slice_of(text), SLICE_NONE);
+    struct be_reply reply = {.status = BE_HIT, .block = block, .ttl_s = -1, .cas = 1, .epoch = 1};
+    struct place place = {0};
+    reply.value = slice_make(block->data, block->used);
+    place_read(&place, &reply);
+    enum place_kind kind = place.kind;
+    struct head *head = place_open(&place, SLICE_LIT("k"));
+    bool movable = head != NULL && place_movable(&place, head);
+    head_unref(&head);
+    place_forget(&place);
+    block_unref(&block);
+    return movable ? PLACE_NOTHING : kind;
+}
+
+static void test_what_a_server_holds(void **state)
+{
+    (void)state;
+    /* PLACE_NOTHING: a head that can be moved as it is. */
+    assert_int_equal(kind_of("^1\n"), PLACE_NOTHING);
+    assert_int_equal(kind_of("^1\n+1:a-1:a!0:"), PLACE_NOTHING);
+    assert_int_equal(kind_of("^1 #3.drop\n+1:a"), PLACE_NOTHING);
+    assert_int_equal(kind_of("^1 #3.drop -aaaaaaaaaaaaa.1\n+1:a"), PLACE_HEAD);
+    assert_int_equal(kind_of("^1 aaaaaaaaaaaaa.1:90:3\n+1:a"), PLACE_NOTHING);
+    assert_int_equal(kind_of("^1 ?0.0\n"), PLACE_HEAD);
+    assert_int_equal(kind_of("^1\n+1:a~26:aaaaaaaaaaaaa.3.1795229329"), PLACE_HEAD);
+    assert_int_equal(kind_of("^1\n+1:"), PLACE_HEAD);
+    assert_int_equal(kind_of("something else"), PLACE_HEAD);
+    assert_int_equal(kind_of("^1 >aaaaaaaaaaaaa\n+1:a"), PLACE_COPY);
+    assert_int_equal(kind_of("^> aaaaaaaaaaaaa\n"), PLACE_MARK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_a_server_holds),
+        cmocka_unit_test(test_adds_and_reads_in_any_order_while_a_list_moves),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
