@@ -25,7 +25,7 @@ import threading
 import pytest
 
 from client_support import AGENTS, HELPERS, command_of, environment, skip_unless_there, write_helper
-from harness import HOST, ROOT, SLOW, TIMEOUT_S
+from harness import HOST, ROOT, SLOW, wait_for_exit
 
 pytestmark = pytest.mark.release
 
@@ -177,36 +177,68 @@ class Relay:
 # --- the tests ---
 
 
+class Agent:
+    """The program that calls a language's helper; ask() gives what it shows of one call."""
+
+    def __init__(self, folder, language):
+        driver = HELPERS[language][0]
+        skip_unless_there(driver[driver.rindex(".") :], "")
+        write_helper(folder, language)
+        (folder / driver).write_text((AGENTS / driver).read_text("utf-8"), "utf-8")
+        self.process = subprocess.Popen(
+            command_of(folder, driver), cwd=folder, env=environment(), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def ask(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().rstrip("\n")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        code = wait_for_exit(self.process)
+        self.process.stdout.close()
+        assert code == 0
+
+
 @pytest.mark.config(**{"lists semi:": {"delimiter": "|"}})
 @pytest.mark.parametrize("language", HELPERS)
 def test_helper_does_what_the_table_says(daemon, tmp_path, language):
-    driver = HELPERS[language][0]
-    skip_unless_there(driver[driver.rindex(".") :], "")
-    write_helper(tmp_path, language)
-    (tmp_path / driver).write_text((AGENTS / driver).read_text("utf-8"), "utf-8")
     relay = Relay(daemon.port)
-    process = subprocess.Popen(
-        command_of(tmp_path, driver), cwd=tmp_path, env=environment(), stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
     wrong = []
-    try:
+    with Agent(tmp_path, language) as agent:
         for case in read_cases():
             relay.expect(list(zip(case.sends, case.answers)))
-            process.stdin.write(line_of(case, relay.port) + "\n")
-            process.stdin.flush()
-            shown = process.stdout.readline().rstrip("\n")
+            shown = agent.ask(line_of(case, relay.port))
             if not re.fullmatch(shown_value(case.value), shown):
                 wrong.append((case, "gives", shown[:500]))
             if case.sends and relay.received != bytes_of("".join(case.sends)):
                 wrong.append((case, "sends", relay.received[:500]))
-        assert not wrong, "\n".join(map(str, wrong))
-        process.stdin.close()
-        assert process.wait(TIMEOUT_S) == 0
-    finally:
-        process.kill()
-        process.wait()
-        relay.close()
+    relay.close()
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+@pytest.mark.parametrize("language", HELPERS)
+def test_helper_logs_in(memcached, start_daemon, tmp_path, language):
+    users = tmp_path / "users"
+    users.write_text("ann:secret\n", "utf-8")
+    port = start_daemon([memcached], config={"proxy": {"auth_file": users}}).port
+
+    def open_as(login):
+        return line_of(Case(0, f"open #{3000 * 10} ,"), port) + " s" + login.encode().hex()
+
+    with Agent(tmp_path, language) as agent:
+        agent.ask(open_as("ann secret"))
+        assert agent.ask("ladd s61 s62") == "true"
+        assert agent.ask("llen s61") == "i1"
+        agent.ask(open_as("ann wrong"))
+        for _ in range(2):
+            shown = agent.ask("llen s61")
+            assert re.fullmatch(shown_value("refused:CLIENT_ERROR\\sauthentication*"), shown), shown
 
 
 def test_every_verb_is_in_the_table():

@@ -427,7 +427,12 @@ func (l *Lists) run(calls []call) []any {
 	if err != nil {
 		l.Close()
 	}
+	refused, atLogin := err.(Refused)
 	for len(results) < len(calls) {
+		if atLogin {
+			results = append(results, refused)
+			continue
+		}
 		results = append(results, Lost(fmt.Sprintf("%s: %v", known, err)))
 	}
 	return results

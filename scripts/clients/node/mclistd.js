@@ -244,11 +244,11 @@ class Lists {
     let known = 'nothing was sent';
     let why = 'the proxy has closed the connection';
     Object.assign(this, { socket, waiting, found: [], chunks: [], total: 0, need: 1 });
-    const lose = (text) => {
+    const lose = (text, refused) => {
       why = text;
       this.socket = this.socket === socket ? null : this.socket;
       socket.destroy();
-      waiting.splice(0).forEach(({ reject }) => reject(new Lost(`${known}: ${why}`)));
+      waiting.splice(0).forEach(({ reject }) => reject(refused || new Lost(`${known}: ${why}`)));
     };
     socket.setNoDelay(true);
     socket.setTimeout(this.timeout, () => waiting.length && lose('no answer in time'));
@@ -266,7 +266,7 @@ class Lists {
     });
     if (this.login === undefined) return;
     const read = (answer) => (answer === 'STORED' ? true : NONE);
-    this.send(request('set login 0 0 ', data(this.login)), { read, resolve() {}, reject: (error) => lose(error.message) });
+    this.send(request('set login 0 0 ', data(this.login)), { read, resolve() {}, reject: (error) => lose(error.message, error) });
   }
 
   /** Bytes of answers as they come; throws what is none. Only when there are enough of them for the

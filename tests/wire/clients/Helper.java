@@ -98,7 +98,8 @@ class Helper {
             Object value = null;
             switch (words[0]) {
             case "open" -> lists = new Lists("127.0.0.1", (int) (long) args.get(0)).timeout((int) (long) args.get(1))
-                .delimiter((String) args.get(2)).charset(StandardCharsets.ISO_8859_1);
+                .delimiter((String) args.get(2)).charset(StandardCharsets.ISO_8859_1)
+                .login(args.size() > 3 ? (String) args.get(3) : null);
             case "pipeline" -> pipe = lists.pipeline();
             case "run" -> {
                 value = pipe.run();

@@ -144,6 +144,9 @@ func main() {
 			lists = mclistd.New(fmt.Sprintf("127.0.0.1:%d", args[0]))
 			lists.Timeout = time.Duration(args[1].(int64)) * time.Millisecond
 			lists.Delimiter = args[2].(string)
+			if len(args) > 3 {
+				lists.Login = args[3].(string)
+			}
 		case name == "pipeline":
 			pipe = lists.Pipeline()
 		case name == "run":

@@ -41,7 +41,7 @@ async function call(face, name, args) {
     try {
       if (name === 'open') {
         if (lists) lists.close();
-        lists = new mclistd.Lists(`127.0.0.1:${args[0]}`, { timeout: args[1], delimiter: String(args[2]), encoding: null });
+        lists = new mclistd.Lists(`127.0.0.1:${args[0]}`, { timeout: args[1], delimiter: String(args[2]), login: args[3], encoding: null });
       } else if (name === 'pipeline') pipe = lists.pipeline();
       else if (name === 'run') [value, pipe] = [await pipe.run(), null];
       else value = await call(pipe || lists, name, args);

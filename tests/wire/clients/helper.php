@@ -36,7 +36,7 @@ while (($line = fgets(STDIN)) !== false) {
     $args = array_map('argument', $args);
     try {
         $value = null;
-        if ($name === 'open') [$lists, $pipe] = [new Mclistd\Lists("127.0.0.1:$args[0]", $args[1] / 1000, $args[2]), null];
+        if ($name === 'open') [$lists, $pipe] = [new Mclistd\Lists("127.0.0.1:$args[0]", $args[1] / 1000, $args[2], $args[3] ?? null), null];
         elseif ($name === 'pipeline') $pipe = $lists->pipeline();
         elseif ($name === 'run') [$value, $pipe] = [$pipe->run(), null];
         elseif ($name === 'pages') $value = iterator_to_array($lists->pages(...$args));

@@ -43,7 +43,8 @@ while (my $line = <STDIN>) {
     my $value;
     my $done = eval {
         if ($name eq 'open') {
-            $lists = Mclistd->new("127.0.0.1:$args[0]", timeout => $args[1] / 1000, delimiter => $args[2]);
+            $lists = Mclistd->new("127.0.0.1:$args[0]", timeout => $args[1] / 1000, delimiter => $args[2],
+                login => $args[3]);
         } elsif ($name eq 'pipeline') {
             ($pipe, @names) = $lists->pipeline;
         } elsif ($name eq 'run') {

@@ -46,7 +46,8 @@ for line in sys.stdin:
     try:
         value = None
         if name == "open":
-            lists = Lists(f"127.0.0.1:{args[0]}", timeout=args[1] / 1000, delimiter=args[2], encoding=None)
+            lists = Lists(f"127.0.0.1:{args[0]}", timeout=args[1] / 1000, delimiter=args[2], encoding=None,
+                          login=args[3].decode() if args[3:] else None)
         elif name == "pipeline":
             pipe = lists.pipeline()
         elif name == "run":

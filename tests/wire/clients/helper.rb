@@ -35,7 +35,7 @@ $stdin.each_line do |line|
   begin
     value = nil
     case name
-    when 'open' then lists = Mclistd::Lists.new("127.0.0.1:#{args[0]}", timeout: args[1] / 1000.0, delimiter: args[2])
+    when 'open' then lists = Mclistd::Lists.new("127.0.0.1:#{args[0]}", timeout: args[1] / 1000.0, delimiter: args[2], login: args[3])
     when 'pipeline' then pipe = lists.pipeline
     when 'run' then value, pipe = pipe.run, nil
     when 'pages' then value = lists.pages(*args).to_a
