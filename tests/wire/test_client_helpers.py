@@ -15,9 +15,11 @@ stands for the rest. `open` makes a connection with so many milliseconds to wait
 A relay before the daemon sees the requests, and cuts the answers into pieces.
 """
 
+import functools
 import random
 import re
 import select
+import shutil
 import socket
 import subprocess
 import threading
@@ -177,16 +179,22 @@ class Relay:
 # --- the tests ---
 
 
+@functools.lru_cache(maxsize=None)
+def agent_command(folder, language):
+    """Built once for all tests that this process runs."""
+    driver = HELPERS[language][0]
+    skip_unless_there(driver[driver.rindex(".") :], "")
+    write_helper(folder, language)
+    shutil.copy(AGENTS / driver, folder)
+    return command_of(folder, driver)
+
+
 class Agent:
     """The program that calls a language's helper; ask() gives what it shows of one call."""
 
     def __init__(self, folder, language):
-        driver = HELPERS[language][0]
-        skip_unless_there(driver[driver.rindex(".") :], "")
-        write_helper(folder, language)
-        (folder / driver).write_text((AGENTS / driver).read_text("utf-8"), "utf-8")
         self.process = subprocess.Popen(
-            command_of(folder, driver), cwd=folder, env=environment(), stdin=subprocess.PIPE,
+            agent_command(folder, language), cwd=folder, env=environment(), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 
@@ -207,10 +215,10 @@ class Agent:
 
 @pytest.mark.config(**{"lists semi:": {"delimiter": "|"}})
 @pytest.mark.parametrize("language", HELPERS)
-def test_helper_does_what_the_table_says(daemon, tmp_path, language):
+def test_helper_does_what_the_table_says(daemon, agents_folder, language):
     relay = Relay(daemon.port)
     wrong = []
-    with Agent(tmp_path, language) as agent:
+    with Agent(agents_folder, language) as agent:
         for case in read_cases():
             relay.expect(list(zip(case.sends, case.answers)))
             shown = agent.ask(line_of(case, relay.port))
@@ -223,7 +231,7 @@ def test_helper_does_what_the_table_says(daemon, tmp_path, language):
 
 
 @pytest.mark.parametrize("language", HELPERS)
-def test_helper_logs_in(memcached, start_daemon, tmp_path, language):
+def test_helper_logs_in(memcached, start_daemon, tmp_path, agents_folder, language):
     users = tmp_path / "users"
     users.write_text("ann:secret\n", "utf-8")
     port = start_daemon([memcached], config={"proxy": {"auth_file": users}}).port
@@ -231,7 +239,7 @@ def test_helper_logs_in(memcached, start_daemon, tmp_path, language):
     def open_as(login):
         return line_of(Case(0, f"open #{3000 * 10} ,"), port) + " s" + login.encode().hex()
 
-    with Agent(tmp_path, language) as agent:
+    with Agent(agents_folder, language) as agent:
         agent.ask(open_as("ann secret"))
         assert agent.ask("ladd s61 s62") == "true"
         assert agent.ask("llen s61") == "i1"
@@ -239,6 +247,18 @@ def test_helper_logs_in(memcached, start_daemon, tmp_path, language):
         for _ in range(2):
             shown = agent.ask("llen s61")
             assert re.fullmatch(shown_value("refused:CLIENT_ERROR\\sauthentication*"), shown), shown
+
+
+@pytest.mark.parametrize("language", HELPERS)
+def test_helper_connects_anew_where_the_proxy_has_started_anew(daemon, agents_folder, language):
+    with Agent(agents_folder, language) as agent:
+        agent.ask(line_of(Case(0, "open #30000 ,"), daemon.port))
+        assert agent.ask("ladd s61 s62") == "true"
+        daemon.stop()
+        daemon.start()
+        if language in ("go", "java"):
+            assert agent.ask("llen s61") == "lost"
+        assert agent.ask("llen s61") == "i1"
 
 
 def test_every_verb_is_in_the_table():
