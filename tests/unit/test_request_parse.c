@@ -356,9 +356,31 @@ static void test_prefixes_decide_nothing_else(void **state)
     }
 }
 
+/* Those that a request of the other kind waits for. */
+static void test_what_changes_items_or_lists(void **state)
+{
+    static const char *const reads[] = {"get k\n",  "gets k\n",   "mg k v t\n",
+                                        "me k\n",   "lget k\n",   "lhas k a\n",
+                                        "llen k\n", "linter k\n", "lttl k\n"};
+    static const char *const changes[] = {
+        "mg k N30\n",    "mg k T30\n",  "gat 1 k\n",  "touch k 1\n",  "delete k\n", "md k\n",
+        "incr k 1\n",    "flush_all\n", "ladd k a\n", "ldel k a\n",   "lset k\n",   "lpop k 1\n",
+        "llease k 10\n", "ldrop k\n",   "lpurge k\n", "ltouch k 1\n", "lcopy a b\n"};
+    (void)state;
+    for (size_t i = 0; i < sizeof reads / sizeof reads[0]; i++) {
+        struct request r = take_request(reads[i]);
+        assert_false(request_changes(&r));
+    }
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        struct request r = take_request(changes[i]);
+        assert_true(request_changes(&r));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_changes_items_or_lists),
         cmocka_unit_test(test_an_unfinished_line_asks_for_more),
         cmocka_unit_test(test_scanned_bytes_are_not_searched),
         cmocka_unit_test(test_only_the_first_request_is_taken),

@@ -214,7 +214,7 @@ def test_script_asks_again_who_has_waited_too_long(memcached, late):
     def answer(line, number):
         verb = line.split()[0]
         if f"{verb} {number}" == late:
-            return "SERVER_ERROR deadline over, nothing done: earlier requests for this list took too long\r\n"
+            return "SERVER_ERROR deadline over, nothing done: earlier requests took too long\r\n"
         if verb == "stats":
             pairs = [("dialect", "signed"), ("migrate", "native"), ("delimiter", ",")]
             return "".join(f"STAT lists:topic-:{k} {v}\r\n" for k, v in pairs) + "END\r\n"

@@ -98,9 +98,7 @@ static void expire_waiting(struct engine *e, struct list *list, struct list_call
     metric_inc(e->metrics, metric);
     pass_activate(&pass, call);
     call_fail(e, list, call, "%s",
-              text != NULL
-                  ? text
-                  : "deadline over, nothing done: earlier requests for this list took too long");
+              text != NULL ? text : "deadline over, nothing done: earlier requests took too long");
 }
 
 static const char *memory_text(const struct list_call *call, enum list_known known)

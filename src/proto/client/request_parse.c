@@ -286,3 +286,17 @@ struct parse_result request_parse(struct slice input, size_t scanned,
     begin(out, &line);
     return dispatch(&line, out);
 }
+
+bool request_changes(const struct request *r)
+{
+    switch (r->verb->verb) {
+    case VERB_MG: /* N makes an item where none is, T sets the time to live */
+        return (r->meta_flags & (letter_bit('N') | letter_bit('T'))) != 0;
+    case VERB_GET:
+    case VERB_GETS:
+    case VERB_ME:
+        return false;
+    default:
+        return !shape_is_list(r->verb->shape) || r->verb->changes_lists;
+    }
+}

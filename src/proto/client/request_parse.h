@@ -105,6 +105,9 @@ struct parse_result {
 struct parse_result request_parse(struct slice input, size_t scanned,
                                   const struct request_limits *limits, struct request *out);
 
+/* Does it change the items or lists that it names, or their time to live? */
+bool request_changes(const struct request *r);
+
 /* Is it a meta command? */
 static inline bool request_is_meta(const struct request *r)
 {

@@ -15,12 +15,33 @@
 /* So many slots that a factor is found after some dozen. */
 #define SLOT_BITS 9
 
+/* The kinds of list verbs that only read. */
+enum {
+    CHANGES_BLIND = true,
+    CHANGES_EXACT = true,
+    CHANGES_FILL = true,
+    CHANGES_PURGE = true,
+    CHANGES_TX = true,
+    CHANGES_READ = false,
+    CHANGES_JOINT = false,
+    CHANGES_COMPACTION = true,
+    CHANGES_CONVERSION = true
+};
+enum {
+#define LIST_VERB(id, kind, traits) VERB_CHANGES_##id = CHANGES_##kind,
+#define LIST_WORD(id, word, takes, answer)
+    LIST_VERB_TABLE(LIST_VERB, LIST_WORD)
+#undef LIST_VERB
+#undef LIST_WORD
+};
+
 static const struct verb_info verbs[VERB_COUNT] = {
 #define VERB_ROW(id, name, verb_shape) \
-    [VERB_##id] = {{name, sizeof(name) - 1}, VERB_##id, verb_shape},
+    [VERB_##id] = {{name, sizeof(name) - 1}, VERB_##id, verb_shape, false},
 #define LIST_VERB(id, kind, traits)
 #define LIST_WORD(id, word, takes, answer) \
-    [VERB_##word] = {{#word, sizeof(#word) - 1}, VERB_##word, SHAPE_LIST_##takes},
+    [VERB_## \
+        word] = {{#word, sizeof(#word) - 1}, VERB_##word, SHAPE_LIST_##takes, VERB_CHANGES_##id},
     VERB_TABLE(VERB_ROW) LIST_VERB_TABLE(LIST_VERB, LIST_WORD)
 #undef VERB_ROW
 #undef LIST_VERB

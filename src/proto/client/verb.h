@@ -147,6 +147,7 @@ struct verb_info {
     struct slice text;
     enum verb verb;
     enum verb_shape shape;
+    bool changes_lists;
 };
 
 /* The table's row of a verb; never NULL. */

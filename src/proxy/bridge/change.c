@@ -269,7 +269,8 @@ static void emit_single(struct part *part, struct chain *out)
     }
 }
 
-static const struct handler single_handler = {.start = start_single, .emit = emit_single};
+static const struct handler single_handler = {
+    .kinds = ABOUT_LISTS, .start = start_single, .emit = emit_single};
 
 static enum proxy_metric metric_of(const struct request *r)
 {

@@ -69,7 +69,8 @@ static void emit(struct part *part, struct chain *out)
 }
 
 /* Lists are not asked for again: their answers are bounded otherwise (list/core/session.h). */
-static const struct handler get_handler = {.start = start_key,
+static const struct handler get_handler = {.kinds = ABOUT_BOTH,
+                                           .start = start_key,
                                            .restart = multiget_restart,
                                            .redirect = multiget_redirect,
                                            .emit = emit,
@@ -83,7 +84,7 @@ static const char *gat_timeout_text(const struct pending *p)
 }
 
 static const struct handler gat_handler = {
-    .start = start_key, .emit = emit, .timeout_text = gat_timeout_text};
+    .kinds = ABOUT_BOTH, .start = start_key, .emit = emit, .timeout_text = gat_timeout_text};
 
 void bridge_keys(struct client *client, const struct request *r, struct block *block)
 {

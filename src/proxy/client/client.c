@@ -11,6 +11,7 @@
 
 #include "os/inherited.h"
 #include "proto/client/binary_request.h"
+#include "proxy/client/deadline.h"
 #include "proxy/client/login.h"
 #include "proxy/client/pressure.h"
 #include "proxy/client/request_clock.h"
@@ -239,7 +240,16 @@ static void count_refusal(struct client *c, struct slice reply)
 /* Must all that is under way be answered before anything else starts? last: of the requests. */
 static inline bool is_held_up(const struct client *c, const struct pending *last)
 {
-    return last != NULL && UNLIKELY(last->alone) && c->window.unanswered > 0;
+    return last != NULL && UNLIKELY(last->turn != TURN_NOW) && c->window.unanswered > 0;
+}
+
+/* It is held up, and its time goes on. */
+static RARE void hold_up(const struct client *c, struct pending *last)
+{
+    last->held_us = c->worker->now.mono_us;
+    if (last->due_us == 0 && last->handler->timeout_text != NULL) {
+        deadline_watch_this(last);
+    }
 }
 
 /* Starts the next part of the last request. Returns false when there is none to start. */
@@ -248,9 +258,12 @@ static inline bool start_part(struct client *c, struct pending *last)
     if (last == NULL || last->all_started) {
         return false;
     }
-    if (is_held_up(c, last)) {
-        last->held_us = c->worker->now.mono_us;
-        return false;
+    if (UNLIKELY(last->turn != TURN_NOW)) {
+        if (c->window.unanswered > 0) {
+            hold_up(c, last);
+            return false;
+        }
+        last->turn = last->turn == TURN_BEHIND ? TURN_NOW : last->turn;
     }
     last->handler->start(last);
     return true;

@@ -47,7 +47,7 @@ static void enqueue(struct pending *p, struct client *client, const struct handl
     p->held_bytes = sizeof *p + bytes;
     client->window.held_bytes += sizeof *p + bytes;
     p->all_started = false;
-    p->alone = false;
+    p->turn = TURN_NOW;
     p->trailer = SLICE_NONE;
     p->failure = NULL;
     p->unreachable = NULL;
@@ -74,12 +74,29 @@ RARE static void count_keys(struct worker *w, const struct request *r)
     }
 }
 
+/* Is a change of the other kind under way? before: in the queue, before the request. When a request
+ * of the same kind was added, there was none before it, or it has waited for that. */
+static NOINLINE bool is_behind_a_change(const struct pending *before, enum pending_kinds kinds)
+{
+    for (; before != NULL; before = TAILQ_PREV(before, pending_list, link)) {
+        enum pending_kinds others = before->handler == NULL ? 0 : before->handler->kinds;
+        bool differ = others != 0 && (others | kinds) == ABOUT_BOTH;
+        if (differ && request_changes(&before->request)) {
+            return true;
+        }
+        if ((others & kinds) == kinds) {
+            return false;
+        }
+    }
+    return false;
+}
+
 struct pending *pending_add(struct client *client, const struct handler *handler,
                             const struct request *request, struct block *block)
 {
     struct worker *w = client->worker;
     struct pending *p = w->next_pending;
-    CHECK(p != NULL && request == &p->request);
+    CHECK(request == &p->request);
     struct pending *before = TAILQ_LAST(&client->fifo, pending_list);
     w->next_pending = NULL;
     p->block = block_ref(block);
@@ -88,6 +105,10 @@ struct pending *pending_add(struct client *client, const struct handler *handler
         let_go(before, block->cap);
     }
     enqueue(p, client, handler, block->cap);
+    if (before != NULL && UNLIKELY(before->handler != handler) &&
+        is_behind_a_change(before, handler->kinds)) {
+        p->turn = TURN_BEHIND;
+    }
     p->weight_bytes = request->line.len + request->data.len;
     client->window.request_bytes += p->weight_bytes;
     if (UNLIKELY(hot_is_next(&w->timing.keys))) {

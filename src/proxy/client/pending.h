@@ -29,8 +29,14 @@ struct list_call;
 struct part;
 struct pending;
 
+/* What requests are about. Where one kind changes something, a request of the other kind that is
+ * sent behind it on the same connection starts when that is answered: they go to different servers,
+ * or by different ways, and another client could see the second without the first. */
+enum pending_kinds { ABOUT_ITEMS = 1, ABOUT_LISTS = 2, ABOUT_BOTH = ABOUT_ITEMS | ABOUT_LISTS };
+
 /* What one family of verbs does with its requests. */
 struct handler {
+    enum pending_kinds kinds;
     /* Starts the next part; with the last one it sets all_started. Not called after that. */
     void (*start)(struct pending *pending);
     /* Asks for a postponed part once more. NULL where asking twice is not the same as asking once.
@@ -80,6 +86,12 @@ static inline const struct list_call *part_call(const struct part *part)
     return part->kind == WINDOW_LIST ? (const struct list_call *)(const void *)(part + 1) : NULL;
 }
 
+enum pending_turn {
+    TURN_NOW,
+    TURN_BEHIND, /* it starts when all before it is answered; TURN_NOW from then on */
+    TURN_ALONE   /* the same, and it holds up what follows until it is answered itself */
+};
+
 struct pending {
     TAILQ_ENTRY(pending) link; /* client.fifo */
     struct client *client;
@@ -95,7 +107,7 @@ struct pending {
     struct part_list parts; /* in flight or parked */
     struct slice rest;      /* keys whose parts are still to be started */
     size_t next;            /* how many parts were started */
-    bool alone;          /* it starts when all before it is answered, and holds up what follows */
+    enum pending_turn turn;
     size_t weight_bytes; /* as counted in the client's window */
     size_t held_bytes;   /* the same */
     bool all_started;

@@ -204,7 +204,8 @@ static void emit_call(struct part *part, struct chain *out)
     }
 }
 
-static const struct handler list_handler = {.start = start_call, .emit = emit_call};
+static const struct handler list_handler = {
+    .kinds = ABOUT_LISTS, .start = start_call, .emit = emit_call};
 
 /* Looks through a data block: false when the request was refused. */
 static RARE bool block_is_good(struct client *client, const struct request *r)
@@ -272,8 +273,10 @@ void list_request_start(struct client *client, const struct request *r, struct b
         lists = r->arg_count;
     }
     /* The engine keeps the order of calls on one list, not of those on two, or of plain verbs. */
-    p->alone = r->verb->shape == SHAPE_LIST_PAIR || shape_has_lists(r->verb->shape) ||
-               list_verb_kind(verbs[r->verb->verb]) == LIST_KIND_TX || r->verb->verb == VERB_lpurge;
+    if (r->verb->shape == SHAPE_LIST_PAIR || shape_has_lists(r->verb->shape) ||
+        list_verb_kind(verbs[r->verb->verb]) == LIST_KIND_TX || r->verb->verb == VERB_lpurge) {
+        p->turn = TURN_ALONE;
+    }
     p->trailer = list_reply_trailer(r->verb->verb);
     pending_count(p, call_part_metric(verbs[r->verb->verb]), lists);
 }

@@ -277,8 +277,10 @@ static void emit_elsewhere(struct part *part, struct chain *out)
 }
 
 /* Of what the failover pool is asked for. */
-static const struct handler elsewhere_handler = {
-    .start = start_single, .emit = emit_elsewhere, .timeout_text = forward_timeout_text};
+static const struct handler elsewhere_handler = {.kinds = ABOUT_ITEMS,
+                                                 .start = start_single,
+                                                 .emit = emit_elsewhere,
+                                                 .timeout_text = forward_timeout_text};
 
 static RARE void redirect_single(struct part *part, size_t pool_index)
 {
@@ -290,7 +292,8 @@ static RARE void redirect_single(struct part *part, size_t pool_index)
     pool_submit(w->pools[pool_index], route_key(&part->pending->request, decoded), &f->exchange);
 }
 
-static const struct handler single_handler = {.start = start_single,
+static const struct handler single_handler = {.kinds = ABOUT_ITEMS,
+                                              .start = start_single,
                                               .redirect = redirect_single,
                                               .emit = emit_single,
                                               .timeout_text = forward_timeout_text};
@@ -343,7 +346,8 @@ static void emit_remove(struct part *part, struct chain *out)
     }
 }
 
-static const struct handler remove_handler = {.start = start_remove, .emit = emit_remove};
+static const struct handler remove_handler = {
+    .kinds = ABOUT_ITEMS, .start = start_remove, .emit = emit_remove};
 
 void forward_remove(struct client *client, const struct request *r, struct block *block)
 {
@@ -399,8 +403,10 @@ static const char *flush_timeout_text(const struct pending *p)
     return "deadline over, outcome unknown";
 }
 
-static const struct handler flush_handler = {
-    .start = start_flush, .emit = emit_flush, .timeout_text = flush_timeout_text};
+static const struct handler flush_handler = {.kinds = ABOUT_BOTH,
+                                             .start = start_flush,
+                                             .emit = emit_flush,
+                                             .timeout_text = flush_timeout_text};
 
 void forward_flush_all(struct client *client, const struct request *request, struct block *block,
                        bool noreply)

@@ -216,6 +216,9 @@ const char *forward_read_timeout_text(const struct pending *p)
 const char *forward_timeout_text(const struct pending *p)
 {
     struct part *part = TAILQ_FIRST(&p->parts);
+    if (part == NULL && p->next == 0) {
+        return "deadline over, nothing done"; /* it was not its turn yet */
+    }
     if (part == NULL || part->answered) {
         return "deadline over, outcome unknown";
     }

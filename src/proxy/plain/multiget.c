@@ -404,13 +404,15 @@ void multiget_emit(struct part *part, struct chain *out)
     }
 }
 
-static const struct handler key_handler = {.start = start_only_key,
+static const struct handler key_handler = {.kinds = ABOUT_ITEMS,
+                                           .start = start_only_key,
                                            .restart = multiget_restart,
                                            .redirect = multiget_redirect,
                                            .emit = multiget_emit,
                                            .timeout_text = forward_read_timeout_text};
 
-static const struct handler keys_handler = {.start = start_keys,
+static const struct handler keys_handler = {.kinds = ABOUT_ITEMS,
+                                            .start = start_keys,
                                             .restart = multiget_restart,
                                             .redirect = multiget_redirect,
                                             .emit = multiget_emit,
@@ -418,8 +420,10 @@ static const struct handler keys_handler = {.start = start_keys,
 
 /* gat changes the time to live: asked again, it would miss what its first asking let expire, and so
  * would a get before it. */
-static const struct handler touch_keys_handler = {
-    .start = multiget_start_next, .emit = multiget_emit, .timeout_text = forward_timeout_text};
+static const struct handler touch_keys_handler = {.kinds = ABOUT_ITEMS,
+                                                  .start = multiget_start_next,
+                                                  .emit = multiget_emit,
+                                                  .timeout_text = forward_timeout_text};
 
 static const struct handler *handler_of(const struct request *r)
 {

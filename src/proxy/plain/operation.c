@@ -151,8 +151,11 @@ static void emit(struct part *part, struct chain *out)
     }
 }
 
-static const struct handler handler = {
-    .start = start, .redirect = redirect, .emit = emit, .timeout_text = forward_timeout_text};
+static const struct handler handler = {.kinds = ABOUT_ITEMS,
+                                       .start = start,
+                                       .redirect = redirect,
+                                       .emit = emit,
+                                       .timeout_text = forward_timeout_text};
 
 /* --- answers in the binary protocol --- */
 
@@ -225,12 +228,14 @@ static void emit_binary(struct part *part, struct chain *out)
     }
 }
 
-static const struct handler binary_handler = {.start = start,
+static const struct handler binary_handler = {.kinds = ABOUT_ITEMS,
+                                              .start = start,
                                               .redirect = redirect,
                                               .emit = emit_binary,
                                               .timeout_text = forward_timeout_text};
 
-static const struct handler binary_get_handler = {.start = start,
+static const struct handler binary_get_handler = {.kinds = ABOUT_ITEMS,
+                                                  .start = start,
                                                   .restart = restart,
                                                   .redirect = redirect,
                                                   .emit = emit_binary,

@@ -3,20 +3,6 @@
 
 #include "list/core/plain.h"
 
-bool plain_changes_items(const struct request *r)
-{
-    switch (r->verb->verb) {
-    case VERB_MG: /* N makes an item where none is, T sets the time to live */
-        return (r->meta_flags & (letter_bit('N') | letter_bit('T'))) != 0;
-    case VERB_GET:
-    case VERB_GETS:
-    case VERB_ME:
-        return false;
-    default:
-        return true;
-    }
-}
-
 bool protect_forbids(const struct config *config, const struct request *r)
 {
     char decoded[KEY_BYTES_MAX];
@@ -29,7 +15,7 @@ bool protect_forbids(const struct config *config, const struct request *r)
         }
         return false;
     }
-    if (!plain_changes_items(r)) {
+    if (!request_changes(r)) {
         return false;
     }
     struct slice key = r->key;

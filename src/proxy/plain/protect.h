@@ -29,8 +29,6 @@ static inline bool protect_is_item(const struct config *config, struct slice key
     return protect_may_concern(key) && plain_is_list_item(config, key);
 }
 
-/* Does the verb, one of memcached's own, change the items that it names, or their time to live? */
-bool plain_changes_items(const struct request *request);
 /* Are any of the keys that the request names protected from its verb? */
 bool protect_forbids(const struct config *config, const struct request *request);
 

@@ -119,7 +119,7 @@ static enum route_count failover_of(const struct forward_part *f, const struct r
                                     const struct be_reply *reply)
 {
     const struct request *r = &f->part.pending->request;
-    if (!plain_changes_items(r) && r->verb->verb != VERB_ME) {
+    if (!request_changes(r) && r->verb->verb != VERB_ME) {
         return route_is_silent(worker_of(f->part.pending), route, reply->status)
                    ? ROUTE_failover_reads
                    : ROUTE_requests;
