@@ -131,6 +131,7 @@ struct pool_config {
     char next_name[CONFIG_NAME_MAX + 1];
     uint32_t next_index; /* position in config.pools */
     enum pool_step step; /* how far they have come */
+    uint32_t next_bytes; /* memory per worker for where lists are that move */
     bool tls;
     char tls_ca[CONFIG_NAME_MAX + 1];   /* "" = what the system trusts */
     char tls_name[CONFIG_NAME_MAX + 1]; /* "" = that of each server */

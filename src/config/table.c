@@ -233,6 +233,8 @@ static const struct config_key keys[] = {
      "name of the pool whose servers the lists of this one move to; empty: they stay", START},
     {MEMCACHED("step", step), TYPE_WORD, 0, 0, "stay", "", step_words,
      "how far the move to next has come: stay, learn or move; no two proxies may be more than one step apart", START},
+    {MEMCACHED("next_bytes", next_bytes), TYPE_BYTES, 64 * K, 1 * G, "2m", "bytes", NULL,
+     "memory per worker for what is known of lists that move to next; a list that does not fit is looked up anew", START},
     {POOL("tls", tls), TYPE_YES_NO, 0, 0, "no", "", NULL,
      "whether connections to the servers are encrypted, and their certificates checked; with type = couchbase, servers without a port: 11207 then", START},
     {POOL("tls_ca", tls_ca), TYPE_TEXT, 0, 1, "", "", NULL,

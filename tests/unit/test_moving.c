@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/memory.h"
 #include "list/moving/places.h"
 
 #define SERVERS 2
@@ -24,6 +25,7 @@
 #define UNDER_WAY_MAX 64
 #define ITEMS_MAX 64
 #define ROOM 64
+#define BYTES_MAX 4096
 
 struct stored {
     struct block *value; /* NULL: nothing */
@@ -285,7 +287,7 @@ static void start(struct world *w, unsigned proxy, enum moving_step step)
 {
     struct test_proxy *p = &w->proxies[proxy];
     *p = (struct test_proxy){.world = w};
-    p->moving = moving_create(0, 1, ROOM, &w->rng, &w->metrics, on_done, p);
+    p->moving = moving_create(0, 1, ROOM, BYTES_MAX, &w->rng, &w->metrics, on_done, p);
     moving_set_step(p->moving, step);
 }
 
@@ -423,10 +425,116 @@ static void test_what_a_server_holds(void **state)
     assert_int_equal(kind_of("^> aaaaaaaaaaaaa\n"), PLACE_MARK);
 }
 
+/* --- what is kept of many lists ------------------------------------------------------------- */
+
+#define LISTS 64 /* more than BYTES_MAX has room for */
+
+static void on_any_done(void *arg, struct be_request *request, const struct be_reply *reply)
+{
+    (void)request;
+    (void)reply;
+    ++*(unsigned *)arg;
+}
+
+static struct be_request get_of(unsigned list)
+{
+    struct be_request r = {.verb = BE_GET, .key_len = 4, .placement_len = 4};
+    char key[8];
+    (void)snprintf(key, sizeof key, "k%02u#", list % 100);
+    memcpy(r.key, key, r.key_len);
+    return r;
+}
+
+static void reply_with(struct moving *moving, struct be_request *sent, const char *value)
+{
+    struct be_reply reply = {.status = BE_MISS, .ttl_s = -1, .cas = 1, .epoch = 1};
+    if (value != NULL) {
+        reply.status = BE_HIT;
+        reply.block = joined(slice_of(value), SLICE_NONE);
+        reply.value = slice_make(reply.block->data, reply.block->used);
+    }
+    moving_reply(moving, sent, &reply);
+    block_unref(&reply.block);
+}
+
+/* Asks for the list, whose head is on the old server. */
+static void read_list(struct moving *moving, unsigned list, const char *head)
+{
+    struct be_request request = get_of(list);
+    moving_submit(moving, &request);
+    struct be_request *sent = moving_take_request(moving);
+    assert_true(sent->is_own && sent->pool_index == 0);
+    reply_with(moving, sent, head);
+}
+
+/* Is it known where the list is? Then what lies beside its head is asked for at once. */
+static bool is_known(struct moving *moving, unsigned list)
+{
+    struct be_request request = get_of(list);
+    memcpy(request.key + request.key_len++, "x", 1);
+    moving_submit(moving, &request);
+    struct be_request *sent = moving_take_request(moving);
+    bool known = sent == &request;
+    reply_with(moving, sent, "^1\n");
+    if (!known) {
+        assert_ptr_equal(moving_take_request(moving), &request);
+        reply_with(moving, &request, NULL);
+    }
+    return known;
+}
+
+static void test_lists_that_were_not_used_lately_are_forgotten(void **state)
+{
+    (void)state;
+    struct rng rng;
+    struct metrics metrics = {0};
+    unsigned done = 0, known = 0;
+    rng_init_seed(&rng, 1);
+    int64_t before = (int64_t)memory_held_here();
+    struct moving *moving =
+        moving_create(0, 1, ROOM, BYTES_MAX, &rng, &metrics, on_any_done, &done);
+    for (unsigned i = 0; i < LISTS; i++) {
+        read_list(moving, i, "^1\n");
+    }
+    assert_int_equal(done, LISTS);
+    assert_true(is_known(moving, LISTS - 1));
+    for (unsigned i = 0; i < LISTS; i++) {
+        known += is_known(moving, i);
+    }
+    assert_true(known < LISTS / 2);
+    moving_destroy(&moving);
+    assert_int_equal((int64_t)memory_held_here(), before);
+}
+
+/* These are not forgotten: none may go, and there is an end to looking for some. */
+static void test_lists_whose_sublists_are_on_their_way_are_kept(void **state)
+{
+    (void)state;
+    struct rng rng;
+    struct metrics metrics = {0};
+    unsigned done = 0;
+    rng_init_seed(&rng, 1);
+    int64_t before = (int64_t)memory_held_here();
+    struct moving *moving =
+        moving_create(0, 1, ROOM, BYTES_MAX, &rng, &metrics, on_any_done, &done);
+    moving_set_step(moving, MOVING_MOVE);
+    for (unsigned i = 0; i < LISTS; i++) {
+        read_list(moving, i, "^1 aaaaaaaaaaaaa.1:90:3\n");
+        struct be_request *probe = moving_take_request(moving);
+        assert_true(probe->is_own && probe->verb == BE_PROBE && probe->pool_index == 1);
+    }
+    assert_int_equal(done, LISTS);
+    assert_true((int64_t)memory_held_here() > before);
+    moving_destroy(&moving);
+    assert_int_equal((int64_t)memory_held_here(), before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_a_server_holds),
+        cmocka_unit_test(test_lists_that_were_not_used_lately_are_forgotten),
+        cmocka_unit_test(test_lists_whose_sublists_are_on_their_way_are_kept),
         cmocka_unit_test(test_adds_and_reads_in_any_order_while_a_list_moves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,9 @@
 #include "model.h"
 #include "step.h"
 
+/* Room for a few lists: others are looked up anew. */
+#define MOVING_BYTES 1500
+
 enum call_end call_end_of(const struct list_call *call)
 {
     if (call->status != LIST_SERVER_ERROR && call->status != LIST_CLIENT_ERROR) {
@@ -51,7 +54,7 @@ static void on_moved(void *arg, struct be_request *request, const struct be_repl
 void proxy_move_lists(struct world *w, struct proxy *p, enum moving_step step)
 {
     p->world = w;
-    p->moving = moving_create(0, 1, 0, &p->rng, &p->metrics, on_moved, p);
+    p->moving = moving_create(0, 1, 0, MOVING_BYTES, &p->rng, &p->metrics, on_moved, p);
     moving_set_step(p->moving, step);
 }
 

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/memory.h"
 #include "list/core/co.h"
 #include "list/moving/places.h"
 
 #define TRIES_MAX 32
-#define LISTS_KEPT_MAX 4096 /* with nothing under way, of which only the place is known */
 #define BUCKETS 256
 /* memcached's flags of marks and copies: so who looks at flags alone tells them from heads. */
 #define MARK_FLAGS 0x6d76u
@@ -37,7 +37,7 @@ struct porter {
     struct moved_list *list;
     bool removes; /* they are on the new server, and readers find them there */
     struct name_range *ranges;
-    size_t range_count, range;
+    size_t range_count, ranges_max, range;
     uint32_t number;
     bool gave_up;
     struct co co;
@@ -48,6 +48,7 @@ struct porter {
 /* A list for which something is under way, or that was met lately. */
 struct moved_list {
     struct moved_list *next; /* in the bucket */
+    STAILQ_ENTRY(moved_list) ready;
     TAILQ_HEAD(, mover) waiting;
     struct be_request *asked;  /* by the first of them, and not answered yet */
     size_t passing;            /* requests that go by */
@@ -69,16 +70,27 @@ struct moving {
     void *arg;
     struct metrics *metrics;
     struct moved_list *buckets[BUCKETS];
+    STAILQ_HEAD(, moved_list) ready; /* the first mover of each has not begun */
     struct be_queue outbox;
-    size_t busy; /* requests of the engine */
-    size_t list_count, forget_next;
+    size_t busy;             /* requests of the engine */
+    size_t bytes, bytes_max; /* of lists, with what is under way for them or without */
+    size_t forget_next;
 };
 
 /* --- lists ---------------------------------------------------------------------------------- */
 
-static void free_list(struct moved_list *list)
+static void forget_ported(struct moving *m, struct moved_list *list)
 {
+    m->bytes -= list->ported_count * sizeof *list->ported;
     free(list->ported);
+    list->ported = NULL;
+    list->ported_count = 0;
+}
+
+static void free_list(struct moving *m, struct moved_list *list)
+{
+    forget_ported(m, list);
+    m->bytes -= sizeof *list;
     free(list);
 }
 
@@ -91,17 +103,16 @@ static struct moved_list **find_list(struct moving *m, struct slice key)
     return at;
 }
 
-/* Lists with nothing under way, of one bucket after the other. */
+/* Lists with nothing under way, of one bucket after the other, each once at most. */
 static void forget_some(struct moving *m)
 {
-    while (m->list_count >= LISTS_KEPT_MAX + m->busy) {
+    for (size_t i = 0; i < BUCKETS && m->bytes > m->bytes_max; i++) {
         struct moved_list **at = &m->buckets[m->forget_next++ % BUCKETS];
         while (*at != NULL) {
             struct moved_list *list = *at;
             if (TAILQ_EMPTY(&list->waiting) && list->passing == 0 && list->porter == NULL) {
                 *at = list->next;
-                free_list(list);
-                m->list_count--;
+                free_list(m, list);
             } else {
                 at = &list->next;
             }
@@ -117,7 +128,7 @@ static struct moved_list *list_of(struct moving *m, struct slice key)
         at = find_list(m, key);
         struct moved_list *list = calloc(1, sizeof *list);
         CHECK(list != NULL);
-        m->list_count++;
+        m->bytes += sizeof *list;
         TAILQ_INIT(&list->waiting);
         list->key_len = (uint8_t)key.len;
         memcpy(list->key, key.p, key.len);
@@ -332,8 +343,14 @@ static enum progress move(struct moving *m, struct mover *x)
 
 /* --- sublists ------------------------------------------------------------------------------- */
 
-static void free_porter(struct porter *x)
+static size_t porter_bytes(const struct moving *m, const struct porter *x)
 {
+    return sizeof *x + m->room_bytes + x->ranges_max * sizeof *x->ranges;
+}
+
+static void free_porter(const struct moving *m, struct porter *x)
+{
+    memory_give(porter_bytes(m, x));
     block_unref(&x->own.block);
     free(x->ranges);
     free(x);
@@ -412,12 +429,29 @@ static bool is_ported(const struct moved_list *list, const struct name *name)
     return false;
 }
 
-static void end_port(struct porter *x)
+/* Forgets those that the head names no more. */
+static void keep_ported(struct moving *m, struct moved_list *list, const struct head *head)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->ported_count; i++) {
+        bool named = false;
+        for (size_t k = 0; k < head->run_count && !named; k++) {
+            named = name_equal(&head->runs[k].range.name, &list->ported[i].name);
+        }
+        if (named) {
+            list->ported[kept++] = list->ported[i];
+        }
+    }
+    m->bytes -= (list->ported_count - kept) * sizeof *list->ported;
+    list->ported_count = kept;
+}
+
+static void end_port(struct moving *m, struct porter *x)
 {
     struct moved_list *list = x->list;
     list->porter = NULL;
     if (x->removes || x->gave_up) {
-        free_porter(x);
+        free_porter(m, x);
         return;
     }
     size_t count = list->ported_count + x->range_count;
@@ -425,7 +459,8 @@ static void end_port(struct porter *x)
     CHECK(list->ported != NULL);
     memcpy(list->ported + list->ported_count, x->ranges, x->range_count * sizeof *x->ranges);
     list->ported_count = count;
-    free_porter(x);
+    m->bytes += x->range_count * sizeof *x->ranges;
+    free_porter(m, x);
 }
 
 /* Begins with those of the head's runs that are not there yet; removes: with all of them. */
@@ -437,8 +472,10 @@ static void begin_port(struct moving *m, struct moved_list *list, const struct h
     }
     struct porter *x = calloc(1, sizeof *x + m->room_bytes);
     CHECK(x != NULL);
-    x->ranges = calloc(head->run_count, sizeof *x->ranges);
+    x->ranges_max = head->run_count;
+    x->ranges = calloc(x->ranges_max, sizeof *x->ranges);
     CHECK(x->ranges != NULL);
+    memory_take(porter_bytes(m, x));
     x->list = list;
     x->removes = removes;
     for (size_t i = 0; i < head->run_count; i++) {
@@ -448,7 +485,7 @@ static void begin_port(struct moving *m, struct moved_list *list, const struct h
     }
     list->porter = x;
     if (port(m, x) == PROGRESS_DONE) {
-        end_port(x);
+        end_port(m, x);
     }
 }
 
@@ -459,6 +496,9 @@ static bool may_move(struct moving *m, struct mover *x)
     struct head *head = place_open(&x->old, slice_make(x->list->key, x->list->key_len - 1u));
     bool may = head != NULL && place_movable(&x->old, head);
     bool all = true;
+    if (head != NULL) {
+        keep_ported(m, x->list, head);
+    }
     for (size_t i = 0; may && i < head->run_count; i++) {
         all = all && is_ported(x->list, &head->runs[i].range.name);
     }
@@ -474,6 +514,7 @@ static bool may_move(struct moving *m, struct mover *x)
 static void leave_old(struct moving *m, struct mover *x)
 {
     struct head *head = place_open(&x->left, slice_make(x->list->key, x->list->key_len - 1u));
+    forget_ported(m, x->list);
     if (head != NULL) {
         begin_port(m, x->list, head, true);
     }
@@ -632,8 +673,15 @@ static enum progress run(struct moving *m, struct mover *x)
 
 /* --- requests and replies ------------------------------------------------------------------- */
 
-static void free_mover(struct mover *x)
+/* With its list, for which next_bytes may have no room. */
+static size_t mover_bytes(const struct moving *m)
 {
+    return sizeof(struct mover) + m->room_bytes + sizeof(struct moved_list);
+}
+
+static void free_mover(const struct moving *m, struct mover *x)
+{
+    memory_give(mover_bytes(m));
     place_forget(&x->old);
     place_forget(&x->new);
     place_forget(&x->again);
@@ -650,7 +698,7 @@ static void advance(struct moving *m, struct moved_list *list)
         if (run(m, x) == PROGRESS_DONE) {
             CHECK(x->request == NULL);
             TAILQ_REMOVE(&list->waiting, x, link);
-            free_mover(x);
+            free_mover(m, x);
         }
         CHECK(TAILQ_FIRST(&list->waiting) != x || list->asked != NULL);
     }
@@ -660,8 +708,12 @@ static void queue(struct moving *m, struct moved_list *list, struct be_request *
 {
     struct mover *x = calloc(1, sizeof *x + m->room_bytes);
     CHECK(x != NULL);
+    memory_take(mover_bytes(m));
     x->list = list;
     x->request = request;
+    if (TAILQ_EMPTY(&list->waiting)) {
+        STAILQ_INSERT_TAIL(&m->ready, list, ready);
+    }
     TAILQ_INSERT_TAIL(&list->waiting, x, link);
 }
 
@@ -681,10 +733,10 @@ void moving_submit(struct moving *m, struct be_request *request)
 
 struct be_request *moving_take_request(struct moving *m)
 {
-    for (size_t i = 0; STAILQ_EMPTY(&m->outbox) && i < BUCKETS; i++) {
-        for (struct moved_list *list = m->buckets[i]; list != NULL; list = list->next) {
-            advance(m, list);
-        }
+    while (STAILQ_EMPTY(&m->outbox) && !STAILQ_EMPTY(&m->ready)) {
+        struct moved_list *list = STAILQ_FIRST(&m->ready);
+        STAILQ_REMOVE_HEAD(&m->ready, ready);
+        advance(m, list);
     }
     struct be_request *request = STAILQ_FIRST(&m->outbox);
     if (request != NULL) {
@@ -703,7 +755,7 @@ void moving_reply(struct moving *m, struct be_request *request, const struct be_
         struct be_reply copy = *reply;
         x->reply = &copy;
         if (port(m, x) == PROGRESS_DONE) {
-            end_port(x);
+            end_port(m, x);
         }
         return;
     }
@@ -726,7 +778,7 @@ void moving_reply(struct moving *m, struct be_request *request, const struct be_
     x->reply = &copy;
     if (run(m, x) == PROGRESS_DONE) {
         TAILQ_REMOVE(&list->waiting, x, link);
-        free_mover(x);
+        free_mover(m, x);
     } else {
         x->reply = NULL;
     }
@@ -744,18 +796,20 @@ void moving_set_step(struct moving *m, enum moving_step step)
 }
 
 struct moving *moving_create(uint32_t old_pool, uint32_t new_pool, size_t room_bytes,
-                             struct rng *rng, struct metrics *metrics, moving_done_fn *done,
-                             void *arg)
+                             size_t bytes_max, struct rng *rng, struct metrics *metrics,
+                             moving_done_fn *done, void *arg)
 {
     struct moving *m = calloc(1, sizeof *m);
     CHECK(m != NULL);
     *m = (struct moving){.pools = {old_pool, new_pool},
                          .room_bytes = room_bytes,
+                         .bytes_max = bytes_max,
                          .rng = rng,
                          .metrics = metrics,
                          .done = done,
                          .arg = arg};
     STAILQ_INIT(&m->outbox);
+    STAILQ_INIT(&m->ready);
     return m;
 }
 
@@ -780,12 +834,12 @@ void moving_destroy(struct moving **slot)
                 if (x->request != NULL && x->request != list->asked) {
                     m->done(m->arg, x->request, NULL);
                 }
-                free_mover(x);
+                free_mover(m, x);
             }
             if (list->porter != NULL) {
-                free_porter(list->porter);
+                free_porter(m, list->porter);
             }
-            free_list(list);
+            free_list(m, list);
         }
     }
     free(m);

@@ -34,10 +34,11 @@ enum moving_step { MOVING_LEARN, MOVING_MOVE };
 typedef void moving_done_fn(void *arg, struct be_request *request, const struct be_reply *reply);
 
 /* For requests with pool_index old_pool whose servers by the two pools differ. room_bytes: as
- * engine_set_request_room. Owned by the caller until moving_destroy. rng and metrics outlive it. */
+ * engine_set_request_room. bytes_max: of what is kept of lists with nothing under way; the rest
+ * counts in base/memory.h. Owned by the caller until moving_destroy. rng and metrics outlive it. */
 struct moving *moving_create(uint32_t old_pool, uint32_t new_pool, size_t room_bytes,
-                             struct rng *rng, struct metrics *metrics, moving_done_fn *done,
-                             void *arg);
+                             size_t bytes_max, struct rng *rng, struct metrics *metrics,
+                             moving_done_fn *done, void *arg);
 /* Drops everything at once, and none of what was sent may come back. done is called with NULL for
  * requests of the engine that were not sent: those that were are whose they were sent by. */
 void moving_destroy(struct moving **moving);

@@ -133,8 +133,8 @@ void run_create_moves(struct worker *w, struct rng *rng)
             w->moves = calloc(w->config->pool_count, sizeof(struct moving *));
             CHECK(w->moves != NULL);
         }
-        w->moves[i] =
-            moving_create(i, pool->next_index, backend_room_bytes, rng, &w->metrics, on_moved, w);
+        w->moves[i] = moving_create(i, pool->next_index, backend_room_bytes, pool->next_bytes, rng,
+                                    &w->metrics, on_moved, w);
         moving_set_step(w->moves[i], MOVING_LEARN);
         uint64_t at_us = w->now.mono_us + MOVES_AFTER_ROUNDS * (uint64_t)pool->gate_s * 1000000;
         w->moves_at_us = at_us > w->moves_at_us ? at_us : w->moves_at_us;
