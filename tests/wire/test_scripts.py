@@ -270,6 +270,24 @@ def test_sweep_keeps_what_is_named_by_a_list_on_the_move(memcached):
         assert direct.get("moving#bbbbbbbbbbbbb.0") is None
 
 
+@pytest.mark.memcacheds(2)
+def test_sweep_leaves_lists_alone_that_move_to_another_server(memcacheds):
+    token = b"ttttttttttttt"
+    old, new = {"marked": b"^> %s\n" % token, "goes": b"^1\n"}, {"goes": b"^1 >%s\n" % token}
+    for memcached, heads in zip(memcacheds, (old, new)):
+        with memcached.conn() as direct:
+            for key, head in heads.items():
+                assert direct.set(key + "#", head) == b"STORED"
+            for key in (*old, "gone"):
+                assert direct.set(key + "#aaaaaaaaaaaaa.0", SUBLIST) == b"STORED"
+    out = sweep("--delete", *[memcached.address for memcached in memcacheds])
+    for memcached in memcacheds:
+        with memcached.conn() as direct:
+            assert all(direct.get(key + "#aaaaaaaaaaaaa.0") == SUBLIST for key in old)
+    assert ": 2 removed" in out
+    assert "2 lists move to another server, or have moved: their sublists were kept on all servers" in out
+
+
 @pytest.mark.slow
 @pytest.mark.config(lists=TINY)
 def test_sweep_beside_a_working_proxy_removes_nothing(daemon, memcached):
