@@ -529,10 +529,81 @@ static void test_lists_whose_sublists_are_on_their_way_are_kept(void **state)
     assert_int_equal((int64_t)memory_held_here(), before);
 }
 
+/* --- single rules --------------------------------------------------------------------------- */
+
+#define MARK "^> aaaaaaaaaaaaa\n"
+#define OTHER_COPY "^1 >bbbbbbbbbbbbb\n"
+
+struct scene {
+    struct rng rng;
+    struct metrics metrics;
+    unsigned done;
+    struct moving *moving;
+    struct be_request request;
+};
+
+static void begin_scene(struct scene *s, enum moving_step step, enum be_verb verb)
+{
+    *s = (struct scene){0};
+    rng_init_seed(&s->rng, 1);
+    s->moving = moving_create(0, 1, ROOM, BYTES_MAX, &s->rng, &s->metrics, on_any_done, &s->done);
+    moving_set_step(s->moving, step);
+    s->request = get_of(0);
+    s->request.verb = verb;
+    moving_submit(s->moving, &s->request);
+}
+
+/* The next request looks at that server, and finds this. */
+static void look(struct scene *s, uint32_t pool, const char *value)
+{
+    struct be_request *sent = moving_take_request(s->moving);
+    assert_true(sent->is_own && sent->verb == BE_GET && sent->pool_index == pool);
+    reply_with(s->moving, sent, value);
+}
+
+static void test_a_copy_of_another_mark_is_taken_away(void **state)
+{
+    (void)state;
+    struct scene s;
+    begin_scene(&s, MOVING_LEARN, BE_GET);
+    look(&s, 0, MARK);
+    look(&s, 1, OTHER_COPY);
+    look(&s, 0, MARK);
+    struct be_request *sent = moving_take_request(s.moving);
+    assert_true(sent->verb == BE_CAS_DELETE && sent->pool_index == 1);
+    moving_destroy(&s.moving);
+}
+
+static void test_a_list_is_made_behind_a_mark(void **state)
+{
+    (void)state;
+    struct scene s;
+    begin_scene(&s, MOVING_MOVE, BE_ADD);
+    look(&s, 0, NULL);
+    look(&s, 1, NULL);
+    struct be_request *sent = moving_take_request(s.moving);
+    assert_true(sent->is_own && sent->verb == BE_ADD && sent->pool_index == 0);
+    moving_destroy(&s.moving);
+}
+
+static void test_an_append_names_the_head_that_was_looked_at(void **state)
+{
+    (void)state;
+    struct scene s;
+    begin_scene(&s, MOVING_LEARN, BE_APPEND);
+    look(&s, 0, "^1\n");
+    assert_ptr_equal(moving_take_request(s.moving), &s.request);
+    assert_true(s.request.with_cas && s.request.cas == 1 && s.request.epoch == 1);
+    moving_destroy(&s.moving);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_a_server_holds),
+        cmocka_unit_test(test_a_copy_of_another_mark_is_taken_away),
+        cmocka_unit_test(test_a_list_is_made_behind_a_mark),
+        cmocka_unit_test(test_an_append_names_the_head_that_was_looked_at),
         cmocka_unit_test(test_lists_that_were_not_used_lately_are_forgotten),
         cmocka_unit_test(test_lists_whose_sublists_are_on_their_way_are_kept),
         cmocka_unit_test(test_adds_and_reads_in_any_order_while_a_list_moves),

@@ -92,7 +92,7 @@ def tables():
     return found
 
 
-NATIVE, OF_DIALECTS, IN_FILES, UNDER_LEASE, TIMES, ROUTED, OF_ROUTES = tables()
+NATIVE, OF_DIALECTS, IN_FILES, UNDER_LEASE, TIMES, ROUTED, OF_ROUTES, OF_MOVES = tables()
 
 
 def talk(conn, request, body=None):
@@ -285,3 +285,29 @@ def test_files_with_a_route(tmp_path):
                     **({"lists x": {"bridge": True}} if setting.startswith("bridge") else {})}  # fmt: skip
         code, _, said = run("-t", "-c", write_ini(tmp_path / "mclistd.ini", sections))
         assert code != 0 and OF_ROUTES[0][setting]["and"].strip("`") in said, (setting, said)
+
+
+# What is said of pool `main`, of another one, and of the lists of `main`.
+MOVES_SETTINGS = {
+    "step alone": ({"step": "learn"}, {}, {}),
+    "gate_s = 0": ({"next": "other", "gate_s": 0}, {}, {}),
+    "next = itself": ({"next": "main"}, {}, {}),
+    "next = a bucket": ({"next": "documents"}, {}, {}),
+    "next of next": ({"next": "other"}, {"next": "main"}, {}),
+    "lists in next": ({"next": "other"}, {}, {"lists x": {"pool": "other"}}),
+    "a dialect": ({"next": "other"}, {}, {"lists x": {"dialect": "simple"}}),
+    "placement = spread": ({"next": "other"}, {}, {"lists x": {"placement": "spread"}}),
+}
+
+
+def test_files_with_lists_that_move(tmp_path):
+    (tmp_path / "password").write_text("x\n")
+    assert list(OF_MOVES[0]) == list(MOVES_SETTINGS)
+    documents = {"type": "couchbase", "servers": ["127.0.0.1:11210"], "bucket": "b", "username": "u",
+                 "password_file": tmp_path / "password"}  # fmt: skip
+    for setting, (main, other, lists) in MOVES_SETTINGS.items():
+        sections = {"pool main": {"servers": ["127.0.0.1:11211"], **main},
+                    "pool other": {"servers": ["127.0.0.1:11212"], **other}, "pool documents": documents,
+                    "lists": {"pool": "main"}, **lists}  # fmt: skip
+        code, _, said = run("-t", "-c", write_ini(tmp_path / "mclistd.ini", sections))
+        assert code != 0 and OF_MOVES[0][setting]["and"].strip("`") in said, (setting, said)

@@ -237,7 +237,8 @@ static enum progress find(struct moving *m, struct mover *x)
     CO_BEGIN(co);
     for (;;) {
         if (x->tries++ == TRIES_MAX) {
-            answer_status(m, x, BE_DOWN, "others change this list all the time while it moves");
+            answer_status(m, x, BE_DOWN,
+                          "others change this list all the time while it moves, nothing done");
             CO_RETURN(co);
         }
         ask_get(m, x, false);
