@@ -8,7 +8,7 @@ import time
 from mclistd_convert.settings import unescaped
 from mclistd_convert.wire import LIST_KEY, Answer, Connection
 
-WAITED = "earlier requests for this list took too long"
+WAITED = "earlier requests took too long"
 PASSING = re.compile(f"busy|{WAITED}|timeout|down|lost|connect|later")
 # In the error that a proxy answers about what it does not take for a list.
 FOREIGN = re.compile(r"is not of dialect|holds no list")
