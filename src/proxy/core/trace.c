@@ -190,7 +190,8 @@ void trace_add_reply(struct trace *t, const struct trace_row *row, struct slice 
     pthread_mutex_lock(&t->lock);
     if (t->text != NULL && t->left > 0 && belongs(t, item)) {
         struct slice line = reply->status == BE_ANSWERED ? reply->line : SLICE_NONE, word;
-        bool told = failed && reply->text != NULL, answered = token_next(&line, &word);
+        bool told = failed && reply->text != NULL;
+        bool answered = line.len > 0 && token_next(&line, &word);
         add(t, row, "server=%s status=%s item=%s%s%s%.*s",
             reply->caps == NULL ? "unknown" : reply->caps->server_name, status_text(reply->status),
             slice_escape(item, shown, sizeof shown),
