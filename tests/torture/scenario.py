@@ -290,15 +290,15 @@ class Run:
 
     def judge_leftovers(self):
         """What no head names is documented only where a server with heads was restarted, or a proxy
-        was killed that had slept through its grace time, or whose list was dropped. Then scripts/sweep
-        finds it; in a bucket nothing does (docs/couchbase.md)."""
+        wrote for longer than its grace time, or into a list that was dropped, and was killed or did
+        not learn what became of that. Then scripts/sweep finds it; in a bucket nothing does
+        (docs/couchbase.md)."""
 
         def strays():
             with self.cluster.places() as places:
                 return stored.strays(places, self.keys)
 
-        killed = any(proxy.kills for proxy in self.cluster.proxies)
-        if self.cluster.restarts or killed:
+        if self.plan:
             if not self.cluster.memcacheds:
                 return
             command = [str(ROOT / "scripts/sweep"), "--delete", "--spread", "--wait", "0.5"]
