@@ -25,7 +25,7 @@ class Place:
         self.daemon = start_daemon(servers, config={
             "proxy": proxy, "listener local": {"listen": f"unix:{self.unix}"},
             "admin": {"listen": [f"unix:{self.admin}", f"{HOST}:{free_port()}"]}})
-        wait_until("the admin listener", self.admin.exists)
+        self.daemon.wait_for_log("metrics and status page: ")
 
     def take_over(self, **proxy):
         """Starts another one; returns once the one before has ended well."""
