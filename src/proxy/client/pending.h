@@ -42,9 +42,9 @@ struct handler {
     /* Asks for a postponed part once more. NULL where asking twice is not the same as asking once.
      */
     void (*restart)(struct part *part);
-    /* Asks another pool in place of the one that the part asked, and that gave no answer. NULL:
-     * that is not done. */
-    void (*redirect)(struct part *part, size_t pool_index);
+    /* Fills the part's request for another pool, in place of the one that it asked, and that gave
+     * no answer. NULL: that is not done. */
+    void (*redirect)(struct part *part);
     /* Appends the part's answer to out. */
     void (*emit)(struct part *part, struct chain *out);
     /* What is known of the request at its deadline, behind SERVER_ERROR: of requests that

@@ -113,25 +113,6 @@ static struct slice line_to_send(struct worker *w, const struct request *r)
     return slice_make(out, r->line.len + 2);
 }
 
-static RARE void submit_decoded(struct worker *w, struct forward_part *f)
-{
-    char decoded[KEY_BYTES_MAX];
-    pool_submit(w->plain_pool, route_key(&f->part.pending->request, decoded), &f->exchange);
-}
-
-/* The part's own exchange goes to the server of the request's key. */
-static ALWAYS_INLINE void submit_plain(struct worker *w, struct forward_part *f)
-{
-    const struct request *r = &f->part.pending->request;
-    if (UNLIKELY(w->plain_pool == NULL)) {
-        route_submit(f);
-    } else if (UNLIKELY(r->base64)) {
-        submit_decoded(w, f);
-    } else {
-        pool_submit(w->plain_pool, r->key, &f->exchange);
-    }
-}
-
 /* A lost answer leaves nothing to wonder about. */
 static bool reads_only(const struct request *r)
 {
@@ -173,7 +154,7 @@ static void start_single(struct pending *p)
     struct forward_part *f = forward_part_new(p, r->key, may_be_long ? WINDOW_ITEM : WINDOW_SHORT);
     p->all_started = true;
     fill_single(f, line_to_send(w, r));
-    submit_plain(w, f);
+    route_submit(f);
 }
 
 /* The line for the failover pool. */
@@ -282,14 +263,11 @@ static const struct handler elsewhere_handler = {.kinds = ABOUT_ITEMS,
                                                  .emit = emit_elsewhere,
                                                  .timeout_text = forward_timeout_text};
 
-static RARE void redirect_single(struct part *part, size_t pool_index)
+static RARE void redirect_single(struct part *part)
 {
-    char decoded[KEY_BYTES_MAX];
     struct forward_part *f = forward_of(part);
-    struct worker *w = worker_of(part->pending);
     part->pending->handler = &elsewhere_handler;
-    fill_single(f, line_elsewhere(w, f));
-    pool_submit(w->pools[pool_index], route_key(&part->pending->request, decoded), &f->exchange);
+    fill_single(f, line_elsewhere(worker_of(part->pending), f));
 }
 
 static const struct handler single_handler = {.kinds = ABOUT_ITEMS,
@@ -308,7 +286,7 @@ static void start_remove_binary(struct forward_part *f, const struct request *r)
     x->op.verb = BE_DELETE;
     x->op.key = r->key;
     x->op.asks_cas = x->op.odd_key = r->binary.odd_key;
-    submit_plain(worker_of(f->part.pending), f);
+    route_submit(f);
 }
 
 static void start_remove(struct pending *p)
@@ -329,7 +307,7 @@ static void start_remove(struct pending *p)
     struct slice line = slice_make(start, (size_t)(out - start));
     struct exchange *x = forward_part_exchange(f, BE_LINE, line, BE_DELETE);
     x->op.form = (struct be_line_form){.meta = r->base64 ? 'd' : 0, .like = BE_DELETE};
-    submit_plain(w, f);
+    route_submit(f);
 }
 
 static void emit_remove(struct part *part, struct chain *out)

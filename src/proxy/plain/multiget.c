@@ -68,13 +68,8 @@ static struct exchange *exchange_of_key(struct forward_part *f)
 
 static void ask_for_key(struct forward_part *f)
 {
-    struct worker *w = worker_of(f->part.pending);
     exchange_of_key(f);
-    if (UNLIKELY(w->plain_pool == NULL)) {
-        route_submit(f);
-    } else {
-        pool_submit(w->plain_pool, f->part.key, &f->exchange);
-    }
+    route_submit(f);
 }
 
 /* Finds out on which connection each of the keys is asked for. */
@@ -118,15 +113,10 @@ static RARE void mark_unreachable(struct pending *p, struct slice key)
     p->unreachable[route / 8] |= (uint8_t)(1U << route % 8);
 }
 
-static void ask_elsewhere(struct forward_part *f, size_t pool_index)
-{
-    pool_submit(worker_of(f->part.pending)->pools[pool_index], f->part.key, exchange_of_key(f));
-}
-
-void multiget_redirect(struct part *part, size_t pool_index)
+void multiget_redirect(struct part *part)
 {
     mark_unreachable(part->pending, part->key);
-    ask_elsewhere(forward_of(part), pool_index);
+    exchange_of_key(forward_of(part));
 }
 
 /* The next key is not asked for on its connection, which is unreachable: the failover pool is asked
@@ -137,9 +127,9 @@ static RARE void pass_over(struct pending *p, struct slice key)
     const struct route_config *route = config_route(w->config, key);
     if (route->failover_index != ROUTE_NONE && p->handler->redirect != NULL) {
         struct forward_part *f = forward_part_new(p, key, WINDOW_ITEM);
-        ask_elsewhere(f, route->failover_index);
+        exchange_of_key(f);
         route_note(f, route, key);
-        route_note_failover(f, route, ROUTE_failover_reads);
+        route_submit_elsewhere(f, route, ROUTE_failover_reads);
         return;
     }
     p->next++;

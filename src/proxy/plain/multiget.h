@@ -25,7 +25,7 @@ void multiget_request(struct client *client, const struct request *request, stru
 void multiget_start_next(struct pending *pending);
 /* Of the parts that this makes. */
 void multiget_restart(struct part *part);
-void multiget_redirect(struct part *part, size_t pool_index);
+void multiget_redirect(struct part *part);
 void multiget_emit(struct part *part, struct chain *out);
 
 /* What the worker, whose pools must be there, keeps for this: spare exchanges in so many bytes at

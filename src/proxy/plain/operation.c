@@ -67,7 +67,7 @@ static void restart(struct part *part)
     route_submit_again(f);
 }
 
-static void redirect(struct part *part, size_t pool_index)
+static void redirect(struct part *part)
 {
     struct forward_part *f = forward_of(part);
     struct be_operation *op = &f->exchange.op;
@@ -75,7 +75,6 @@ static void redirect(struct part *part, size_t pool_index)
     if (part->pending->request.has_data) {
         op->exptime = (int32_t)route_failover_exptime(f, op->exptime);
     }
-    pool_submit(worker_of(part->pending)->pools[pool_index], op->key, &f->exchange);
 }
 
 /* --- answers -------------------------------------------------------------------------------------

@@ -37,11 +37,6 @@ RARE const struct route_config *route_of_request(const struct worker *w, const s
     return config_route(w->config, route_key(r, decoded));
 }
 
-static bool has_one_key(const struct request *r)
-{
-    return r->verb->shape != SHAPE_KEYS && r->verb->shape != SHAPE_GAT;
-}
-
 void route_count(struct worker *w, size_t index, enum route_count which)
 {
     route_counts_inc(&w->routes[index].counts, which);
@@ -62,10 +57,10 @@ void route_note(struct forward_part *f, const struct route_config *route, struct
 static struct slice key_of(const struct forward_part *f, char decoded[KEY_BYTES_MAX])
 {
     const struct request *r = &f->part.pending->request;
-    return has_one_key(r) ? route_key(r, decoded) : f->part.key;
+    return r->base64 ? route_key(r, decoded) : f->part.key;
 }
 
-RARE void route_submit(struct forward_part *f)
+RARE void route_find(struct forward_part *f)
 {
     char decoded[KEY_BYTES_MAX];
     struct worker *w = worker_of(f->part.pending);
@@ -142,11 +137,17 @@ static void on_deleted(struct exchange *exchange, const struct be_reply *reply)
     forward_part_reply(f, exchange, reply->status >= BE_NO_MEMORY ? reply : &kept);
 }
 
-void route_note_failover(struct forward_part *f, const struct route_config *route,
-                         enum route_count which)
+void route_submit_elsewhere(struct forward_part *f, const struct route_config *route,
+                            enum route_count which)
 {
+    char decoded[KEY_BYTES_MAX];
+    struct worker *w = worker_of(f->part.pending);
     f->failed_over = true;
-    route_count(worker_of(f->part.pending), route->index, which);
+    route_count(w, route->index, which);
+    if (which == ROUTE_failover_deletes) {
+        f->exchange.done = on_deleted;
+    }
+    pool_submit(w->pools[route->failover_index], key_of(f, decoded), &f->exchange);
 }
 
 bool route_fails_over(struct forward_part *f, const struct be_reply *reply)
@@ -162,11 +163,8 @@ bool route_fails_over(struct forward_part *f, const struct be_reply *reply)
     if (which == ROUTE_requests) {
         return false;
     }
-    route_note_failover(f, route, which);
-    p->handler->redirect(&f->part, route->failover_index);
-    if (which == ROUTE_failover_deletes) {
-        f->exchange.done = on_deleted;
-    }
+    p->handler->redirect(&f->part);
+    route_submit_elsewhere(f, route, which);
     return true;
 }
 

@@ -57,8 +57,20 @@ static inline bool route_reads_miss(const struct worker *w, const struct route_c
     return w->config->pools[route->pool_index].down_reads == DOWN_READS_MISS;
 }
 
+/* Finds out the key and the pool of route_submit. */
+void route_find(struct forward_part *part);
+
 /* Submits the part's own exchange, which is filled, to the pool of its route. */
-void route_submit(struct forward_part *part);
+static ALWAYS_INLINE void route_submit(struct forward_part *f)
+{
+    struct pool *pool = worker_of(f->part.pending)->plain_pool;
+    if (LIKELY(pool != NULL && !f->part.pending->request.base64)) {
+        pool_submit(pool, f->part.key, &f->exchange);
+    } else {
+        route_find(f);
+    }
+}
+
 /* The same of a part whose answer was dropped: that counts no more. */
 void route_submit_again(struct forward_part *part);
 /* What is counted and done besides for a part whose key, which is of that route, was just asked
@@ -69,9 +81,9 @@ void route_count(struct worker *worker, size_t index, enum route_count which);
 
 /* The part has failed so. True: it was sent to the failover pool, and a reply will come. */
 bool route_fails_over(struct forward_part *part, const struct be_reply *reply);
-/* The part asks the failover pool at once, which the caller does. */
-void route_note_failover(struct forward_part *part, const struct route_config *route,
-                         enum route_count which);
+/* Submits the part's own exchange, which is filled, to the failover pool of that route. */
+void route_submit_elsewhere(struct forward_part *part, const struct route_config *route,
+                            enum route_count which);
 /* The exptime of a set that is sent there. */
 int64_t route_failover_exptime(const struct forward_part *part, int64_t exptime);
 
