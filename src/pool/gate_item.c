@@ -192,7 +192,10 @@ static void write_rule(FILE *out, const struct pool_config *pool)
     free_rule(rule);
 }
 
-static const char *const steps[] = {"stay", "learn", "move"};
+static const struct config_key *step_key(void)
+{
+    return config_key_known(SECTION_POOL, "step");
+}
 
 char *gate_item_body(const struct config *config, size_t pool_index)
 {
@@ -204,7 +207,7 @@ char *gate_item_body(const struct config *config, size_t pool_index)
     fprintf(out, "change = %" PRIu32 "\nplaces = %016" PRIx64 "\n", pool->change, places_of(pool));
     if (pool->next_name[0] != '\0') {
         fprintf(out, "next = %016" PRIx64 " %s\n", places_of(&config->pools[pool->next_index]),
-                steps[pool->step]);
+                step_key()->words[pool->step]);
     }
     write_rule(out, pool);
     for (size_t i = 0; i < config->list_count; i++) {
@@ -280,16 +283,12 @@ static bool read_rule(struct gate_item *item, const char *name, struct slice val
 /* PLACES STEP */
 static bool read_next(struct gate_item *item, struct slice line)
 {
-    if (!take_until(&line, ' ', &item->next)) {
+    unsigned step;
+    if (!take_until(&line, ' ', &item->next) || !config_word_find(step_key(), line, &step)) {
         return false;
     }
-    for (int i = STEP_STAY; i <= STEP_MOVE; i++) {
-        if (slice_equal(line, slice_of(steps[i]))) {
-            item->step = (enum pool_step)i;
-            return true;
-        }
-    }
-    return false;
+    item->step = (enum pool_step)step;
+    return true;
 }
 
 static bool read_line(struct gate_item *item, struct slice line)
@@ -560,7 +559,7 @@ bool gate_item_agrees(const struct gate_item *mine, const struct gate_item *othe
         } else {
             tell(&why,
                  "lists that move: this proxy: step = %s, the pool: step = %s, or another next",
-                 steps[mine->step], steps[other->step]);
+                 step_key()->words[mine->step], step_key()->words[other->step]);
         }
     } else if (gate_item_same_places(mine, other) && place != other->server && !sorts(mine->rule)) {
         agrees = false;
