@@ -13,14 +13,10 @@
 static struct place place_of(const struct place *section, const struct route_config *route,
                              const char *name)
 {
-    size_t key = config_key_index(config_key_known(SECTION_ROUTE, name));
-    struct place exact = *section;
-    if (route->given_line[key] != CONFIG_GIVEN_NOT) {
-        exact.line = route->given_line[key];
-    } else if (section->config->routes[0].given_line[key] != CONFIG_GIVEN_NOT) {
-        exact.line = section->config->routes[0].given_line[key];
-    }
-    return exact;
+    const struct config_key *key = config_key_known(SECTION_ROUTE, name);
+    const uint32_t *given_line = section->config->routes[0].given_line;
+    struct place inherited = place_of_keys(section, given_line, key, NULL);
+    return place_of_keys(&inherited, route->given_line, key, NULL);
 }
 
 /* "12.5" as so many of ROUTE_SHARE_WHOLE; false: it is no number from 0 to 100, or has too many
@@ -167,7 +163,6 @@ int route_check(struct config *config, char error[CONFIG_ERROR_MAX])
     for (size_t i = 0; i < config->route_count; i++) {
         struct route_config *route = &config->routes[i];
         route->index = (uint32_t)i;
-        route->pool_index = config->pool_index;
         route->failover_index = route->shadow_index = ROUTE_NONE;
         route->shadow_share = 0;
         if (check_one(config, route, error) != 0) {
