@@ -37,34 +37,33 @@ static void drop_inherited(const struct listener_config *listener, const char *k
     }
 }
 
-static void inherit(struct config *config)
+/* What the section does not set is as in the first of its kind, but for where clients connect. */
+static void inherit_section(enum config_section kind, void *values, const uint32_t *given_line,
+                            const void *first)
 {
     size_t count;
     const struct config_key *keys = config_keys(&count);
+    for (size_t k = 0; k < count; k++) {
+        if (keys[k].section == kind && keys[k].type != TYPE_LISTEN &&
+            given_line[k] == CONFIG_GIVEN_NOT) {
+            value_copy(&keys[k], values, first);
+        }
+    }
+}
+
+static void inherit(struct config *config)
+{
     for (size_t i = 1; i < config->list_count; i++) {
         struct list_policy *policy = &config->lists[i];
-        for (size_t k = 0; k < count; k++) {
-            if (keys[k].section == SECTION_LISTS && policy->given_line[k] == 0) {
-                value_copy(&keys[k], policy, &config->lists[0]);
-            }
-        }
+        inherit_section(SECTION_LISTS, policy, policy->given_line, &config->lists[0]);
     }
     for (size_t i = 1; i < config->route_count; i++) {
         struct route_config *route = &config->routes[i];
-        for (size_t k = 0; k < count; k++) {
-            if (keys[k].section == SECTION_ROUTE && route->given_line[k] == 0) {
-                value_copy(&keys[k], route, &config->routes[0]);
-            }
-        }
+        inherit_section(SECTION_ROUTE, route, route->given_line, &config->routes[0]);
     }
     for (size_t i = 1; i < config->listener_count; i++) {
         struct listener_config *listener = &config->listeners[i];
-        for (size_t k = 0; k < count; k++) {
-            if (keys[k].section == SECTION_LISTENER && keys[k].type != TYPE_LISTEN &&
-                listener->given_line[k] == 0) {
-                value_copy(&keys[k], listener, &config->listeners[0]);
-            }
-        }
+        inherit_section(SECTION_LISTENER, listener, listener->given_line, &config->listeners[0]);
         if (listener->tls_cert[0] == '\0') {
             drop_inherited(listener, "tls_key", listener->tls_key);
             drop_inherited(listener, "tls_client_ca", listener->tls_client_ca);
