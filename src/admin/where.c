@@ -152,11 +152,6 @@ static void print_list(const struct printing *p, struct slice key)
     }
 }
 
-static const char *or_none(const char *name)
-{
-    return name[0] == '\0' ? "none" : name;
-}
-
 /* The pools that a plain key may be in. */
 static void print_plain(const struct printing *p)
 {
@@ -165,8 +160,9 @@ static void print_plain(const struct printing *p)
     const struct route_config *route = config_route(config, p->key);
     if (config->has_routes) {
         evbuffer_add_printf(p->out, "route=%s failover=%s shadow=%s shadowed=%s\n",
-                            figure_route_text(route, prefix), or_none(route->failover_name),
-                            or_none(route->shadow), shadow_takes(route, p->key) ? "yes" : "no");
+                            figure_route_text(route, prefix), figure_or_none(route->failover_name),
+                            figure_or_none(route->shadow),
+                            shadow_takes(route, p->key) ? "yes" : "no");
     }
     print_item(p, route->pool_index, "plain", &p->key, p->key);
     if (route->failover_index != ROUTE_NONE) {

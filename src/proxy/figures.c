@@ -332,6 +332,11 @@ const char *figure_route_text(const struct route_config *route, char out[ROUTE_T
     return prefix.len == 0 ? out : slice_escape_also(prefix, " \"\\*", out, ROUTE_TEXT_MAX);
 }
 
+const char *figure_or_none(const char *name)
+{
+    return name[0] == '\0' ? "none" : name;
+}
+
 /* --- servers --- */
 
 /* The best that any worker sees: one that works shows that the server does. A worker that has

@@ -103,6 +103,8 @@ const char *figure_route_help(enum route_count which);
 /* The route's prefix as one word, "*" for the empty one. Returns out. */
 #define ROUTE_TEXT_MAX (4 * CONFIG_NAME_MAX + 1)
 const char *figure_route_text(const struct route_config *route, char out[ROUTE_TEXT_MAX]);
+/* The name, or "none" for the empty one. */
+const char *figure_or_none(const char *name);
 
 /* How attempts to read the configuration anew have ended. */
 void figures_of_reloads(struct shared *shared, struct reload_figures *out);

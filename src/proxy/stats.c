@@ -250,11 +250,6 @@ static void show_slow(const struct shared *shared, struct chain *out)
 
 /* --- routes --- */
 
-static const char *or_none(const char *text)
-{
-    return text[0] == '\0' ? "none" : text;
-}
-
 static void show_routes(const struct shared *shared, struct chain *out)
 {
     const struct config *config = shared->config;
@@ -263,8 +258,8 @@ static void show_routes(const struct shared *shared, struct chain *out)
         const struct route_config *route = &config->routes[i];
         figure_route_text(route, name);
         line(out, "route:%s:pool %s", name, config->pools[route->pool_index].name);
-        line(out, "route:%s:failover %s", name, or_none(route->failover_name));
-        line(out, "route:%s:shadow %s", name, or_none(route->shadow));
+        line(out, "route:%s:failover %s", name, figure_or_none(route->failover_name));
+        line(out, "route:%s:shadow %s", name, figure_or_none(route->shadow));
         for (enum route_count c = 0; c < ROUTE_COUNTS; c++) {
             line(out, "route:%s:%s %" PRIu64, name, figure_route_name(c),
                  figure_of_route(shared, i, c));
