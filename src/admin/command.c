@@ -154,7 +154,7 @@ static void drain_server(struct worker *w, void *arg)
 {
     const struct drain *drain = arg;
     for (size_t i = 0; i < w->config->pool_count; i++) {
-        (void)pool_drain(w->pools[i], drain->server, drain->drained);
+        pool_drain(w->pools[i], drain->server, drain->drained);
     }
 }
 

@@ -361,16 +361,13 @@ void pool_set_watch(struct pool *pool, bool watch)
     pool->context.watch = watch;
 }
 
-bool pool_drain(struct pool *pool, const char *server_name, bool drained)
+void pool_drain(struct pool *pool, const char *server_name, bool drained)
 {
-    bool met = false;
     for (size_t i = 0; i < pool->server_count; i++) {
         if (strcmp(pool->servers[i].config->name, server_name) == 0) {
             connections_drain(&pool->servers[i], drained);
-            met = true;
         }
     }
-    return met;
 }
 
 size_t pool_stats(struct pool *pool, struct server_stats *out, size_t max)

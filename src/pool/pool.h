@@ -91,10 +91,10 @@ void pool_set_watch(struct pool *pool, bool watch);
 /* The most servers that a pool of either type has. */
 #define POOL_SERVERS_MAX (CONFIG_SERVERS_MAX + 256)
 
-/* An operator takes the server of that name out of use, or back into it; not of a pool of type
- * couchbase, whose cluster does that. Requests that are under way are answered, others are refused.
- * False: there is none. */
-bool pool_drain(struct pool *pool, const char *server_name, bool drained);
+/* An operator takes the server of that name, if the pool has it, out of use, or back into it; not
+ * of a pool of type couchbase, whose cluster does that. Requests that are under way are answered,
+ * others are refused. */
+void pool_drain(struct pool *pool, const char *server_name, bool drained);
 
 /* Fills out with up to max servers of this pool; returns how many. */
 size_t pool_stats(struct pool *pool, struct server_stats *out, size_t max);

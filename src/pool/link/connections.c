@@ -68,13 +68,11 @@ void connections_relocate(struct server *server)
 
 void connections_drain(struct server *server, bool drained)
 {
-    int64_t since_s = atomic_load_explicit(&server->drained_since_s, memory_order_relaxed);
-    int64_t now_s = server->context->now->wall_s;
-    atomic_store_explicit(&server->drained_since_s,
-                          !drained       ? 0
-                          : since_s != 0 ? since_s
-                                         : now_s,
-                          memory_order_relaxed);
+    bool was = atomic_load_explicit(&server->drained_since_s, memory_order_relaxed) != 0;
+    if (drained != was) {
+        atomic_store_explicit(&server->drained_since_s, drained ? server->context->now->wall_s : 0,
+                              memory_order_relaxed);
+    }
     for (uint32_t i = 0; i < server->upstream_count; i++) {
         (drained ? upstream_drain : upstream_undrain)(&server->upstreams[i]);
     }
