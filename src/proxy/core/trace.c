@@ -182,23 +182,29 @@ struct slice trace_verb(enum be_verb verb)
     return verb <= BE_GAT ? slice_of(texts[verb]) : SLICE_LIT("other");
 }
 
+/* What the server or the proxy said besides, and under which name; of a line its first word. */
+static const char *what_is_told(const struct be_reply *reply, struct slice *told)
+{
+    struct slice line = reply->line;
+    if (reply->status == BE_ANSWERED && line.len > 0 && token_next(&line, told)) {
+        return " answer=";
+    }
+    bool failed = reply->status >= BE_NO_MEMORY && reply->text != NULL;
+    *told = slice_of(failed ? reply->text : "");
+    return failed ? " why=" : "";
+}
+
 void trace_add_reply(struct trace *t, const struct trace_row *row, struct slice item,
                      const struct be_reply *reply)
 {
     char shown[4 * (KEY_BYTES_MAX + BE_ROUTE_BYTES) + 1];
-    bool failed = reply->status >= BE_NO_MEMORY;
+    struct slice told;
     pthread_mutex_lock(&t->lock);
     if (t->text != NULL && t->left > 0 && belongs(t, item)) {
-        struct slice line = reply->status == BE_ANSWERED ? reply->line : SLICE_NONE, word;
-        bool told = failed && reply->text != NULL;
-        bool answered = line.len > 0 && token_next(&line, &word);
-        add(t, row, "server=%s status=%s item=%s%s%s%.*s",
+        const char *what = what_is_told(reply, &told);
+        add(t, row, "server=%s status=%s item=%s%s%.*s",
             reply->caps == NULL ? "unknown" : reply->caps->server_name, status_text(reply->status),
-            slice_escape(item, shown, sizeof shown),
-            answered ? " answer="
-            : told   ? " why="
-                     : "",
-            told ? reply->text : "", answered ? (int)word.len : 0, answered ? word.p : "");
+            slice_escape(item, shown, sizeof shown), what, SLICE_ARGS(told));
     }
     pthread_mutex_unlock(&t->lock);
 }
