@@ -30,7 +30,13 @@ def connections(server):
         return int(conn.stats()["curr_connections"]) - 1
 
 
-def lists_of(daemon, server, servers):
+def keys_by_server(found, memcacheds):
+    """Of each server, those of KEYS that it has."""
+    owner = owners(found.daemon, memcacheds)
+    return [[key for key in KEYS if owner[key] is server] for server in memcacheds]
+
+
+def lists_of(daemon, server):
     """Some lists whose head is on that server."""
     with daemon.conn() as conn:
         found = conn.stats("stats where main - " + " ".join(f"l{n}#" for n in range(40)))
@@ -48,10 +54,9 @@ def operated(start_daemon, memcacheds, tmp_path):
 @pytest.mark.memcacheds(2)
 def test_a_server_is_stopped_and_comes_back_empty(operated, memcacheds):
     found = operated(proxy={"threads": 3})
-    owner = owners(found.daemon, memcacheds)
     gone, other = memcacheds
-    mine, theirs = ([key for key in KEYS if owner[key] is server] for server in (gone, other))
-    [name, *_] = lists_of(found.daemon, gone, memcacheds)
+    mine, theirs = keys_by_server(found, memcacheds)
+    [name, *_] = lists_of(found.daemon, gone)
     address = gone.address
     assert found.ask(f"drain {address}") == f"OK\nserver={address} pool=main state=drained pending=0\n"
     found.daemon.wait_for_log(f"warn  backend {address}: drained by a command: it gets no more requests")
@@ -82,9 +87,8 @@ def test_a_server_is_stopped_and_comes_back_empty(operated, memcacheds):
 @pytest.mark.memcacheds(2)
 def test_what_is_under_way_is_answered(operated, memcacheds):
     found = operated(proxy={"threads": 1})
-    owner = owners(found.daemon, memcacheds)
     gone = memcacheds[0]
-    mine = [key for key in KEYS if owner[key] is gone][:2]
+    mine, _ = keys_by_server(found, memcacheds)
     gone.pause()
     with found.daemon.conn() as one, found.daemon.conn() as two:
         one.send(f"set {mine[0]} 0 0 1\r\nx\r\n")
@@ -100,9 +104,8 @@ def test_what_is_under_way_is_answered(operated, memcacheds):
 @pytest.mark.memcacheds(2)
 def test_a_drain_is_taken_back_before_it_is_over(operated, memcacheds):
     found = operated(proxy={"threads": 1})
-    owner = owners(found.daemon, memcacheds)
     gone = memcacheds[0]
-    mine = [key for key in KEYS if owner[key] is gone][:2]
+    mine, _ = keys_by_server(found, memcacheds)
     gone.pause()
     with found.daemon.conn() as one, found.daemon.conn() as two:
         one.send(f"get {mine[0]}\r\n")
@@ -118,9 +121,8 @@ def test_a_drain_is_taken_back_before_it_is_over(operated, memcacheds):
 @pytest.mark.memcacheds(2)
 def test_a_server_that_hangs_is_drained_all_the_same(operated, memcacheds):
     found = operated(proxy={"threads": 1}, main={"timeout_ms": 200, "eject_failures": 1})
-    owner = owners(found.daemon, memcacheds)
     gone = memcacheds[0]
-    mine = [key for key in KEYS if owner[key] is gone][:2]
+    mine, _ = keys_by_server(found, memcacheds)
     gone.pause()
     try:
         with found.daemon.conn() as one, found.daemon.conn() as two:
@@ -141,8 +143,7 @@ def test_a_server_that_hangs_is_drained_all_the_same(operated, memcacheds):
 def test_one_that_is_down_stays_drained_when_it_is_back(operated, memcacheds):
     found = operated()
     gone = memcacheds[0]
-    owner = owners(found.daemon, memcacheds)
-    key = next(key for key in KEYS if owner[key] is gone)
+    (key, *_), _ = keys_by_server(found, memcacheds)
     gone.stop()
     with found.daemon.conn() as conn:
         wait_until("it is down", lambda: conn.cmd(f"get {key}").endswith(b" down"))
@@ -157,8 +158,7 @@ def test_one_that_is_down_stays_drained_when_it_is_back(operated, memcacheds):
 @pytest.mark.memcacheds(2)
 def test_reads_of_plain_keys_are_misses_where_the_pool_says_so(operated, memcacheds):
     found = operated(main={"down_reads": "miss"})
-    owner = owners(found.daemon, memcacheds)
-    key = next(key for key in KEYS if owner[key] is memcacheds[0])
+    (key, *_), _ = keys_by_server(found, memcacheds)
     found.ask(f"drain {memcacheds[0].address}")
     with found.daemon.conn() as conn:
         assert conn.get(key) is None
