@@ -205,26 +205,25 @@ class Connection:
 
     # --- what the prompt itself asks ---
 
-    def stats(self, name=b""):
-        """{name: value}; empty where the answer is an error. Raises Lost."""
+    def _ask_untraced(self, line):
         trace, self.trace = self.trace, None
-        found = {}
         try:
-            for answer in self.ask(b"stats " + name + b"\r\n" if name else b"stats\r\n"):
-                if answer.kind == "stat":
-                    words = answer.line.decode(errors="surrogateescape").split(" ", 2)
-                    found[words[1]] = words[2] if len(words) > 2 else ""
+            return list(self.ask(line + b"\r\n"))
         finally:
             self.trace = trace
+
+    def stats(self, name=b""):
+        """{name: value}; empty where the answer is an error. Raises Lost."""
+        found = {}
+        for answer in self._ask_untraced(b"stats " + name if name else b"stats"):
+            if answer.kind == "stat":
+                words = answer.line.decode(errors="surrogateescape").split(" ", 2)
+                found[words[1]] = words[2] if len(words) > 2 else ""
         return found
 
     def number(self, request):
         """The number that is answered; 0 where it is none. Raises Lost."""
-        trace, self.trace = self.trace, None
-        try:
-            lines = [answer.line for answer in self.ask(request + b"\r\n")]
-        finally:
-            self.trace = trace
+        lines = [answer.line for answer in self._ask_untraced(request)]
         return int(lines[0]) if lines and lines[0].isdigit() else 0
 
     def delimiter_of(self, key):
