@@ -74,21 +74,24 @@ RARE static void count_keys(struct worker *w, const struct request *r)
     }
 }
 
-/* Is a change of the other kind under way? before: in the queue, before the request. When a request
- * of the same kind was added, there was none before it, or it has waited for that. */
-static NOINLINE bool is_behind_a_change(const struct pending *before, enum pending_kinds kinds)
+/* Lets the request, the last one, wait if a change of the other kind is under way; returns it. When
+ * a request of the same kind was added, there was none before it, or it has waited for that. */
+static NOINLINE struct pending *wait_for_changes(struct pending *p)
 {
-    for (; before != NULL; before = TAILQ_PREV(before, pending_list, link)) {
+    enum pending_kinds kinds = p->handler->kinds;
+    const struct pending *before = p;
+    while ((before = TAILQ_PREV(before, pending_list, link)) != NULL) {
         enum pending_kinds others = before->handler == NULL ? 0 : before->handler->kinds;
         bool differ = others != 0 && (others | kinds) == ABOUT_BOTH;
         if (differ && request_changes(&before->request)) {
-            return true;
+            p->turn = TURN_BEHIND;
+            break;
         }
         if ((others & kinds) == kinds) {
-            return false;
+            break;
         }
     }
-    return false;
+    return p;
 }
 
 struct pending *pending_add(struct client *client, const struct handler *handler,
@@ -105,16 +108,13 @@ struct pending *pending_add(struct client *client, const struct handler *handler
         let_go(before, block->cap);
     }
     enqueue(p, client, handler, block->cap);
-    if (before != NULL && UNLIKELY(before->handler != handler) &&
-        is_behind_a_change(before, handler->kinds)) {
-        p->turn = TURN_BEHIND;
-    }
     p->weight_bytes = request->line.len + request->data.len;
     client->window.request_bytes += p->weight_bytes;
     if (UNLIKELY(hot_is_next(&w->timing.keys))) {
         count_keys(w, request);
     }
-    return p;
+    /* At the end, where a call costs those nothing that do without it. */
+    return before != NULL && UNLIKELY(before->handler != handler) ? wait_for_changes(p) : p;
 }
 
 void pending_count(struct pending *p, enum proxy_metric which, uint64_t n)
