@@ -47,14 +47,19 @@ char *ascii_put_exptime(char *to, int32_t exptime)
     return exptime < 0 ? put(to, "-1") : to + format_u64(to, (uint64_t)exptime);
 }
 
-/* The key of an operation that asks for a CAS number, and flag b if it has to be in base64. */
+/* The key of an operation that asks for a CAS number; in base64 it needs flag b behind it. */
 static char *put_key(char *to, const struct be_operation *op)
 {
     if (UNLIKELY(op->odd_key)) {
-        return put(to + key_encode_base64(op->key, to), " b");
+        return to + key_encode_base64(op->key, to);
     }
     memcpy(to, op->key.p, op->key.len);
     return to + op->key.len;
+}
+
+static char *put_key_flag(char *to, const struct be_operation *op)
+{
+    return op->odd_key ? put(to, " b") : to;
 }
 
 /* As short as can be, and with nothing looked up: a `get` of a client is one. */
@@ -63,7 +68,7 @@ static size_t format_fetch(const struct be_operation *op, char *out)
     char *to = put(out, "mg ");
     if (UNLIKELY(op->asks_cas)) {
         /* A key that is answered as it was stored might break the line. */
-        to = put(put_key(to, op), op->odd_key ? " v f c" : " k v f c");
+        to = put(put_key(to, op), op->odd_key ? " b v f c" : " k v f c");
     } else {
         memcpy(to, op->key.p, op->key.len);
         to = put(to + op->key.len, " k v f");
@@ -107,13 +112,8 @@ static char *put_meta_set(char *to, const struct be_operation *op)
 {
     bool extends = op->verb == BE_APPEND || op->verb == BE_PREPEND;
     char mode[] = {' ', 'M', mode_of(op->verb), '\0'};
-    size_t key_len = op->odd_key ? key_encode_base64(op->key, to) : op->key.len;
-    if (!op->odd_key) {
-        memcpy(to, op->key.p, key_len);
-    }
-    to = put(put_number(to + key_len, op->value.len), mode); /* the length stands before all flags
-                                                              */
-    to = op->odd_key ? put(to, " b") : to;
+    /* The length stands before all flags. */
+    to = put_key_flag(put(put_number(put_key(to, op), op->value.len), mode), op);
     if (!extends) {
         to = ascii_put_exptime(put(put_flag(to, " F", op->flags), " T"), op->exptime);
     }
@@ -139,7 +139,7 @@ static size_t format_meta(const struct be_operation *op, char *out)
     if (!counts && !deletes && !touches) {
         return (size_t)(put(put_meta_set(to, op), " c\r\n") - out);
     }
-    to = put_key(to, op);
+    to = put_key_flag(put_key(to, op), op);
     if (deletes) {
         to = op->verb == BE_CAS_DELETE ? put_flag(to, " C", be_condition(op)) : to;
     } else if (touches) {
