@@ -323,17 +323,17 @@ static enum exchange_failure lacks(const struct be_operation *op)
     return op->verb == BE_TIME ? FAILURE_NO_TIMES : needs_meta ? FAILURE_NO_META : FAILURE_NONE;
 }
 
-/* A change of such a server does not tell the item's CAS number. */
-static struct be_operation without_cas(const struct be_operation *op)
+/* The operation, which is no read, as such a server is asked for it: a change does not tell the
+ * item's CAS number. room: for what is not as it was. */
+static const struct be_operation *without_cas(const struct be_operation *op,
+                                              struct be_operation *room)
 {
-    struct be_operation plain = *op;
-    plain.asks_cas = false;
-    return plain;
-}
-
-static bool asks_in_vain(const struct be_operation *op)
-{
-    return op->asks_cas && op->verb < BE_LINE;
+    if (!op->asks_cas || op->verb >= BE_LINE) {
+        return op;
+    }
+    *room = *op;
+    room->asks_cas = false;
+    return room;
 }
 
 static struct slice encode_classic(const struct be_operation *op, char room[WIRE_FRONT_MAX],
@@ -341,11 +341,7 @@ static struct slice encode_classic(const struct be_operation *op, char room[WIRE
 {
     if (!ascii_classic_reads(op->verb)) {
         struct be_operation plain;
-        if (asks_in_vain(op)) {
-            plain = without_cas(op);
-            op = &plain;
-        }
-        return encode(op, room, tail);
+        return encode(without_cas(op, &plain), room, tail);
     }
     *tail = SLICE_NONE;
     return slice_make(room, ascii_classic_format(op, room));
@@ -360,11 +356,7 @@ static enum wire_result decode_classic(const struct be_operation *op, struct sli
     }
     if (!ascii_classic_reads(op->verb)) {
         struct be_operation plain;
-        if (asks_in_vain(op)) {
-            plain = without_cas(op);
-            op = &plain;
-        }
-        return decode(op, bytes, server, out);
+        return decode(without_cas(op, &plain), bytes, server, out);
     }
     switch (ascii_classic_read(op, bytes, value_max(server), &out->reply, &out->size)) {
     case ASCII_CLASSIC_MORE:
