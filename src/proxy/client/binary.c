@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/client/binary.h"
 
-#include <stdlib.h>
-
 #include "base/check.h"
 
 static void emit(const struct binary_call *call, const struct binary_answer *a, struct chain *out)
@@ -112,31 +110,13 @@ static void translate_line(const struct binary_call *call, struct slice line, st
     binary_emit_text(call, status, text, out);
 }
 
-/* The chain's bytes in one piece, from malloc; it is empty then. */
-static char *flatten(struct chain *text)
+void binary_translate(const struct binary_call *call, struct slice text, struct chain *out)
 {
-    char *bytes = malloc(text->bytes + 1), *to = bytes;
-    struct iovec piece;
-    CHECK(bytes != NULL);
-    while (chain_iov(text, &piece, 1) == 1) {
-        memcpy(to, piece.iov_base, piece.iov_len);
-        to += piece.iov_len;
-        chain_consume(text, piece.iov_len);
-    }
-    return bytes;
-}
-
-void binary_translate(const struct binary_call *call, struct chain *text, struct chain *out)
-{
-    size_t len = text->bytes;
-    char *bytes = flatten(text);
-    struct slice rest = slice_make(bytes, len);
-    while (rest.len > 0) {
-        const char *end = memmem(rest.p, rest.len, "\r\n", 2);
+    while (text.len > 0) {
+        const char *end = memmem(text.p, text.len, "\r\n", 2);
         CHECK(end != NULL);
-        struct slice line = slice_take(&rest, (size_t)(end - rest.p));
-        (void)slice_take(&rest, 2);
+        struct slice line = slice_take(&text, (size_t)(end - text.p));
+        (void)slice_take(&text, 2);
         translate_line(call, line, out);
     }
-    free(bytes);
 }

@@ -27,8 +27,7 @@ void binary_emit_line(const struct request *request, struct slice line, struct c
 /* Appends an answer whose value is that text, and nothing where a quiet request hides it. */
 void binary_emit_text(const struct binary_call *call, enum binary_status status, struct slice text,
                       struct chain *out);
-/* Translates an answer of the proxy itself to that request: whole lines. text is empty afterwards.
- */
-void binary_translate(const struct binary_call *call, struct chain *text, struct chain *out);
+/* Translates an answer of the proxy itself to that request: whole lines. */
+void binary_translate(const struct binary_call *call, struct slice text, struct chain *out);
 
 #endif

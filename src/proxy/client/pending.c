@@ -490,11 +490,11 @@ bool pending_expire(struct pending *p, const char *line, bool told)
 #define SMALL_TEXT_MAX ((size_t)64)
 
 /* An answer of the proxy itself to a request of the binary protocol. */
-static RARE void answer_binary(struct client *client, struct chain *text)
+static RARE void answer_binary(struct client *client, struct slice text)
 {
     struct chain packets;
     chain_init(&packets);
-    if (text->bytes <= SMALL_TEXT_MAX) {
+    if (text.len <= SMALL_TEXT_MAX) {
         chain_begin_small(&packets);
     }
     binary_translate(&client->binary, text, &packets);
@@ -505,11 +505,7 @@ static RARE void answer_binary(struct client *client, struct chain *text)
 void pending_answer_fixed(struct client *client, struct slice text)
 {
     if (client_is_binary(client)) {
-        struct chain line;
-        chain_init(&line);
-        chain_copy_slice(&line, text);
-        answer_binary(client, &line);
-        chain_fini(&line);
+        answer_binary(client, text);
         return;
     }
     if (TAILQ_EMPTY(&client->fifo)) {
@@ -519,10 +515,27 @@ void pending_answer_fixed(struct client *client, struct slice text)
     add_own(client)->trailer = text;
 }
 
+/* The chain's bytes in one piece, from malloc; it is empty then. */
+static char *flatten(struct chain *text)
+{
+    char *bytes = malloc(text->bytes + 1), *to = bytes;
+    struct iovec piece;
+    CHECK(bytes != NULL);
+    while (chain_iov(text, &piece, 1) == 1) {
+        memcpy(to, piece.iov_base, piece.iov_len);
+        to += piece.iov_len;
+        chain_consume(text, piece.iov_len);
+    }
+    return bytes;
+}
+
 void pending_answer_text(struct client *client, struct chain *text)
 {
     if (client_is_binary(client)) {
-        answer_binary(client, text);
+        size_t len = text->bytes;
+        char *bytes = flatten(text);
+        answer_binary(client, slice_make(bytes, len));
+        free(bytes);
     } else {
         pending_answer_packets(client, text);
     }
