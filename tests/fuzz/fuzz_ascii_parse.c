@@ -19,11 +19,6 @@
 
 #define VERBS (BE_DELETE + 1)
 
-static bool inside(struct slice s, struct slice bytes)
-{
-    return s.len == 0 || (s.p >= bytes.p && s.p + s.len <= bytes.p + bytes.len);
-}
-
 static void check_line_text(struct slice line)
 {
     char text[40];

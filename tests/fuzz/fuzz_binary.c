@@ -16,11 +16,6 @@
 #define NOW_S 1800000000
 #define VERBS BE_LINE
 
-static bool inside(struct slice s, struct slice bytes)
-{
-    return s.len == 0 || (s.p >= bytes.p && s.p + s.len <= bytes.p + bytes.len);
-}
-
 /* May a server give that answer to that verb? */
 static bool answers(enum be_verb verb, enum be_status status)
 {

@@ -17,11 +17,6 @@
 #include "proxy/client/binary.h"
 #include "proxy/plain/operation.h"
 
-static bool inside(struct slice s, struct slice input)
-{
-    return s.len == 0 || (s.p >= input.p && s.p + s.len <= input.p + input.len);
-}
-
 static size_t number_at(struct slice input, size_t place, size_t bytes)
 {
     size_t n = 0;

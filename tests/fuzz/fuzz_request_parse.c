@@ -16,11 +16,6 @@
 
 #define FLAGS_MAX 17
 
-static bool inside(struct slice s, struct slice input)
-{
-    return s.len == 0 || (s.p >= input.p && s.p + s.len <= input.p + input.len);
-}
-
 /* The word at that place of the line, counted from 0; empty when there are not so many. */
 static struct slice word_at(struct slice line, size_t place)
 {

@@ -40,6 +40,12 @@ static inline struct slice input_bytes(struct input *in)
     return slice_take(&in->rest, len < in->rest.len ? len : in->rest.len);
 }
 
+/* Is it a part of the input? */
+static inline bool inside(struct slice s, struct slice input)
+{
+    return s.len == 0 || (s.p >= input.p && s.p + s.len <= input.p + input.len);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
