@@ -10,40 +10,18 @@
 #include <stdlib.h>
 
 #include "proto/server/binary.h"
+#include "support_packet.h"
 
 #define NOW_S 1800000000
-#define ROOM 512
-
-/* Reads "80 01 .. 'text'" as bytes: pairs of hexadecimal digits, and text between quotes. */
-static size_t bytes_of(const char *text, char out[ROOM])
-{
-    size_t n = 0;
-    for (const char *p = text; *p != '\0';) {
-        assert_true(n < ROOM);
-        if (*p == '\'') {
-            for (p++; *p != '\''; p++) {
-                out[n++] = *p;
-            }
-            p++;
-        } else if (*p == ' ') {
-            p++;
-        } else {
-            char pair[3] = {p[0], p[1], '\0'};
-            out[n++] = (char)strtoul(pair, NULL, 16);
-            p += 2;
-        }
-    }
-    return n;
-}
 
 static void expect(struct be_operation op, const char *wanted)
 {
-    char front[BINARY_FRONT_MAX], bytes[ROOM];
+    char front[BINARY_FRONT_MAX], bytes[PACKET_ROOM];
     op.key = SLICE_LIT("fruit");
     op.opaque = 0x01020304;
     op.vbucket = 0x02ab;
     size_t len = binary_format(&op, front);
-    assert_int_equal(len, bytes_of(wanted, bytes));
+    assert_int_equal(len, bytes_of(wanted, bytes).len);
     assert_memory_equal(front, bytes, len);
 }
 
@@ -115,9 +93,9 @@ static void the_id_of_a_collection_stands_in_front_of_the_key(void **state)
                {0xcafef00, "80debf65"},
                {UINT32_MAX, "ffffffff0f"}};
     for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
-        char out[BINARY_COLLECTION_MAX], bytes[ROOM];
-        assert_int_equal(binary_put_collection(out, ids[i].id), bytes_of(ids[i].bytes, bytes));
-        assert_memory_equal(out, bytes, bytes_of(ids[i].bytes, bytes));
+        char out[BINARY_COLLECTION_MAX], bytes[PACKET_ROOM];
+        assert_int_equal(binary_put_collection(out, ids[i].id), bytes_of(ids[i].bytes, bytes).len);
+        assert_memory_equal(out, bytes, bytes_of(ids[i].bytes, bytes).len);
     }
 }
 
@@ -152,8 +130,8 @@ static void an_answer_that_names_a_key_names_this_one(void **state)
         struct be_operation op = {
             .verb = BE_DELETE, .key = SLICE_LIT("fruit"), .opaque = 42, .collection = 8};
         struct be_reply reply = {0};
-        char bytes[ROOM];
-        size_t size, len = bytes_of(answers[i].bytes, bytes);
+        char bytes[PACKET_ROOM];
+        size_t size, len = bytes_of(answers[i].bytes, bytes).len;
         assert_int_equal(binary_decode(&op, slice_make(bytes, len), 100, NOW_S, &reply, &size),
                          answers[i].result);
     }
@@ -232,8 +210,8 @@ static void a_durable_change_says_so_in_a_frame(void **state)
 /* Decodes each prefix and then the whole. */
 static enum binary_result decode(enum be_verb verb, const char *text, struct be_reply *reply)
 {
-    static char bytes[ROOM];
-    size_t len = bytes_of(text, bytes), size = 1;
+    static char bytes[PACKET_ROOM];
+    size_t len = bytes_of(text, bytes).len, size = 1;
     struct be_operation op = {.verb = verb, .key = SLICE_LIT("fruit"), .opaque = 42};
     for (size_t part = 0; part < len; part++) {
         char *copy = malloc(part + 1); /* so that a sanitizer sees a byte too far */
@@ -437,13 +415,13 @@ static void a_time_may_be_left_out(void **state)
                                           HEAD("a0", "00", "0083", "00000000") "0000000000000000",
                                           HEAD("a0", "04", "0000", "00000004") "0000000000000000"
                                                                                "00000000"};
-    char bytes[ROOM];
+    char bytes[PACKET_ROOM];
     struct be_operation op = {
         .verb = BE_GET, .key = SLICE_LIT("fruit"), .opaque = 42, .time_optional = true};
-    size_t size, got = bytes_of(GOT, bytes);
+    size_t size, got = bytes_of(GOT, bytes).len;
     for (size_t i = 0; i < 3; i++) {
         struct be_reply reply = {0};
-        size_t len = got + bytes_of(answers[i], bytes + got);
+        size_t len = got + bytes_of(answers[i], bytes + got).len;
         assert_int_equal(binary_decode(&op, slice_make(bytes, len), 1000, NOW_S, &reply, &size),
                          BINARY_OK);
         assert_true(reply.status == BE_HIT && reply.no_times && reply.ttl_s == -1 && size == len);

@@ -7,43 +7,19 @@
 #include <cmocka.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "proto/client/binary_answer.h"
 #include "proto/client/binary_request.h"
 #include "proto/key.h"
+#include "support_packet.h"
 #include "support_request.h"
-
-#define ROOM 1024
-
-/* Reads "80 01 .. 'text'" as bytes: pairs of hexadecimal digits, and text between quotes. */
-static struct slice bytes_of(const char *text, char out[ROOM])
-{
-    size_t n = 0;
-    for (const char *p = text; *p != '\0';) {
-        assert_true(n < ROOM);
-        if (*p == '\'') {
-            for (p++; *p != '\''; p++) {
-                out[n++] = *p;
-            }
-            p++;
-        } else if (*p == ' ') {
-            p++;
-        } else {
-            char pair[3] = {p[0], p[1], '\0'};
-            out[n++] = (char)strtoul(pair, NULL, 16);
-            p += 2;
-        }
-    }
-    return slice_make(out, n);
-}
 
 #define REST "01020304 0000000000000000"
 #define CAS_5 "01020304 0000000000000005"
 
 static struct parse_result parse(const char *text, struct request *out)
 {
-    static char bytes[ROOM];
+    static char bytes[PACKET_ROOM];
     return binary_request_parse(bytes_of(text, bytes), &test_limits, out);
 }
 
@@ -51,7 +27,7 @@ static struct parse_result parse(const char *text, struct request *out)
 static struct request take(const char *text, const char *verb)
 {
     struct request r;
-    char bytes[ROOM];
+    char bytes[PACKET_ROOM];
     struct parse_result p = parse(text, &r);
     assert_int_equal(p.status, PARSE_OK);
     assert_int_equal(p.consumed, bytes_of(text, bytes).len);
@@ -128,7 +104,7 @@ static void test_keys_that_no_line_can_hold(void **state)
     assert_non_null(r.args.p);
     assert_false(take("80 00 0003 00 00 0000 00000003 " REST "'a' ff 7f", "gets").binary.odd_key);
     /* In base64 it would be longer than memcached takes. */
-    char bytes[ROOM] = "";
+    char bytes[PACKET_ROOM] = "";
     (void)bytes_of("80 00 00bb 00 00 0000 000000bb " REST, bytes);
     memset(bytes + 24, ' ', 187);
     struct parse_result p = binary_request_parse(slice_make(bytes, 24 + 187), &test_limits, &r);
@@ -173,7 +149,7 @@ static void test_what_memcached_refuses(void **state)
         "80 20 0001 00 00 0000 00000001",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        char text[ROOM];
+        char text[PACKET_ROOM];
         snprintf(text, sizeof text, "%s " REST, wrong[i]);
         expect_refusal(text, PARSE_CLOSE, INVALID, 0);
     }
@@ -201,7 +177,7 @@ static void test_values_that_are_too_large(void **state)
 static void test_pieces_are_waited_for(void **state)
 {
     (void)state;
-    char bytes[ROOM];
+    char bytes[PACKET_ROOM];
     struct request r;
     struct slice whole =
         bytes_of("80 01 0003 08 00 0000 00000010 " REST "00000007 0000000a 'key' 'value'", bytes);
@@ -238,7 +214,7 @@ static void test_logins(void **state)
 static void expect_answer(const struct binary_call *call, struct binary_answer answer,
                           const char *wanted)
 {
-    char front[BINARY_ANSWER_FRONT_MAX], bytes[ROOM];
+    char front[BINARY_ANSWER_FRONT_MAX], bytes[PACKET_ROOM];
     struct slice expected = bytes_of(wanted, bytes);
     char *end = binary_answer_put(front, call, &answer);
     assert_int_equal(end - front, expected.len);
