@@ -148,6 +148,10 @@ class Conn:
     def lines(self, count):
         return [self.line() for _ in range(count)]
 
+    def until_mn(self):
+        """The lines in front of MN, the answer to an mn that was sent behind their requests."""
+        return list(iter(self.line, b"MN"))
+
     def read_exact(self, size):
         while len(self.buffer) < size:
             self._more()

@@ -317,8 +317,7 @@ def test_only_well_formed_requests_are_forwarded(start_daemon, start_fake):
     )
     with daemon.conn() as conn:
         conn.send(script)
-        while conn.line() != b"MN":
-            pass
+        conn.until_mn()
     # The value that is too large takes the old one away.
     expected = b"delete a\r\nms a 2\r\nxx\r\nset b 0 0 1\r\nx\r\nmg c k v f\r\n"
     assert fake.all_received() == expected

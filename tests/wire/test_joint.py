@@ -146,10 +146,8 @@ def test_refusals_name_a_way_out(conn):
 def test_costs_in_requests_are_those_of_the_guide(conn, request_line, requests):
     for line in ("ladd a x y", "ladd b y z", "ladd made x", "lget a b made"):
         conn.send(line, "\r\nmn\r\n")
-        while conn.line() != b"MN":
-            pass
+        conn.until_mn()
     before = int(conn.stats()["backend_requests"])
     conn.send(request_line, "\r\nmn\r\n")
-    while conn.line() != b"MN":
-        pass
+    conn.until_mn()
     assert int(conn.stats()["backend_requests"]) - before == requests

@@ -4,7 +4,7 @@ sent before them. Each kind has a server of its own, and one of these is held.""
 
 import pytest
 
-from harness import TIMEOUT_S
+from harness import TIMEOUT_S, wait_until
 
 CONFIG = {"proxy": {"threads": 1, "pool": "main", "allow_flush_all": True},
           "lists": {"pool": "lists"}, "lists b-": {"bridge": "yes", "pool": "lists"}}  # fmt: skip
@@ -41,8 +41,7 @@ def test_a_change_of_a_list_waits_for_one_of_an_item(both, change, between, behi
         assert other.lget(key) == [b"a"]
         items.release()
         conn.send("mn\r\n")
-        while conn.line() != b"MN":
-            pass
+        conn.until_mn()
         assert other.lget(key) == [b"a", b"k"]
 
 
@@ -60,8 +59,7 @@ def test_a_change_of_an_item_waits_for_one_of_a_list(both, change, between, behi
         assert other.get("k") is None
         lists.release()
         conn.send("mn\r\n")
-        while conn.line() != b"MN":
-            pass
+        conn.until_mn()
         assert other.get("k") == b"x"
 
 
@@ -87,9 +85,7 @@ def test_reads_see_what_was_changed_before_them(both, reads):
         assert conn.cmd("ladd b-l a") == b"STORED"
         conn.send(SET + b"ladd l k\r\n" + APPEND + reads + b"mn\r\n")
         assert conn.lines(3) == [b"STORED"] * 3
-        lines = []
-        while (line := conn.line()) != b"MN":
-            lines.append(line)
+        lines = conn.until_mn()
         assert b"old" not in lines and b"x" in lines and (b"k" in lines or b"a,k" in lines)
 
 
@@ -99,8 +95,7 @@ def test_what_has_waited_for_its_turn_until_its_deadline_is_not_done(both):
         lists.hold_after(0)
         conn.send(b"lput l 1\r\nk\r\n" + SET)
         assert lists.held.wait(TIMEOUT_S)
-        while other.stats()["deadlines_over"] == "0":
-            pass
+        wait_until("the deadline is over", lambda: other.stats()["deadlines_over"] != "0")
         lists.release()
         assert conn.line().startswith((b"STORED", b"SERVER_ERROR"))
         assert conn.line() == b"SERVER_ERROR deadline over, nothing done"
