@@ -272,21 +272,14 @@ static void emit_single(struct part *part, struct chain *out)
 static const struct handler single_handler = {
     .kinds = ABOUT_LISTS, .start = start_single, .emit = emit_single};
 
-static enum proxy_metric metric_of(const struct request *r)
-{
-    return request_is_meta(r)              ? METRIC_cmd_meta
-           : r->verb->shape == SHAPE_STORE ? METRIC_cmd_set
-                                           : METRIC_cmd_other;
-}
-
 void bridge_single(struct client *client, const struct request *r, struct block *block,
                    const struct list_policy *policy)
 {
     struct bridge_request b;
     read_request(r, &b);
     if (bridge_refuses(client, r, policy, &b)) {
-        metric_inc(&client->worker->metrics, metric_of(r));
+        metric_inc(&client->worker->metrics, pending_metric(r));
     } else {
-        pending_count(pending_add(client, &single_handler, r, block), metric_of(r), 1);
+        pending_count(pending_add(client, &single_handler, r, block), pending_metric(r), 1);
     }
 }

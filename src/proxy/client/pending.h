@@ -127,6 +127,15 @@ struct request *pending_room(struct worker *worker);
  */
 struct pending *pending_add(struct client *client, const struct handler *handler,
                             const struct request *request, struct block *block);
+/* As what a request about plain items counts. */
+static inline enum proxy_metric pending_metric(const struct request *r)
+{
+    enum verb_shape shape = r->verb->shape;
+    return shape == SHAPE_STORE                        ? METRIC_cmd_set
+           : request_is_meta(r)                        ? METRIC_cmd_meta
+           : shape == SHAPE_KEYS || shape == SHAPE_GAT ? METRIC_cmd_get
+                                                       : METRIC_cmd_other;
+}
 /* It counts n times as METRIC_cmd_..., and takes its time as one of these. */
 void pending_count(struct pending *pending, enum proxy_metric which, uint64_t n);
 /* The request takes so many bytes more than its line and data, until it is over. */

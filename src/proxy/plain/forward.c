@@ -333,10 +333,9 @@ void forward_remove(struct client *client, const struct request *r, struct block
         refuse_protected(client, r);
         return;
     }
-    enum proxy_metric counted = r->verb->shape == SHAPE_STORE ? METRIC_cmd_set : METRIC_cmd_meta;
     if (!route_has_lines(client->worker, r)) {
         /* Couchbase keeps the old value. */
-        metric_inc(&client->worker->metrics, counted);
+        metric_inc(&client->worker->metrics, pending_metric(r));
         metric_inc(&client->worker->metrics, METRIC_server_errors);
         if (!r->noreply) {
             pending_answer_fixed(client, SLICE_LIT(TOO_LARGE));
@@ -344,7 +343,7 @@ void forward_remove(struct client *client, const struct request *r, struct block
         return;
     }
     struct pending *p = pending_add(client, &remove_handler, r, block);
-    pending_count(p, counted, 1);
+    pending_count(p, pending_metric(r), 1);
 }
 
 /* --- flush_all --- */
@@ -397,7 +396,6 @@ void forward_flush_all(struct client *client, const struct request *request, str
 
 void forward_request(struct client *client, const struct request *r, struct block *block)
 {
-    enum proxy_metric counted = METRIC_cmd_other;
     if (r->verb->shape == SHAPE_KEYS) {
         multiget_request(client, r, block);
         return;
@@ -406,24 +404,15 @@ void forward_request(struct client *client, const struct request *r, struct bloc
         refuse_protected(client, r);
         return;
     }
-    switch (r->verb->shape) {
-    case SHAPE_GAT:
+    if (UNLIKELY(r->verb->shape == SHAPE_GAT)) {
         multiget_request(client, r, block);
         return;
-    case SHAPE_STORE:
-        counted = METRIC_cmd_set;
-        break;
-    case SHAPE_META:
-    case SHAPE_META_SET:
-        counted = METRIC_cmd_meta;
-        break;
-    default:
-        break;
     }
     if (UNLIKELY(!route_has_lines(client->worker, r))) {
-        operation_request(client, r, block, counted);
+        operation_request(client, r, block);
         return;
     }
+    enum proxy_metric counted = pending_metric(r);
     struct pending *p = pending_add(client, &single_handler, r, block);
     pending_count(p, counted, 1);
     deadline_watch(p, false);
@@ -431,15 +420,11 @@ void forward_request(struct client *client, const struct request *r, struct bloc
 
 void forward_binary(struct client *client, const struct request *r, struct block *block)
 {
-    enum verb_shape shape = r->verb->shape;
     if (is_protected(client, r)) {
         refuse_protected(client, r);
         return;
     }
-    operation_request(client, r, block,
-                      shape == SHAPE_STORE                        ? METRIC_cmd_set
-                      : shape == SHAPE_KEYS || shape == SHAPE_GAT ? METRIC_cmd_get
-                                                                  : METRIC_cmd_other);
+    operation_request(client, r, block);
 }
 
 void forward_init(struct worker *w, size_t spare_bytes)

@@ -261,16 +261,15 @@ static RARE void refuse(struct client *client, const struct request *r, char fla
     pending_refuse(client, r->noreply, line);
 }
 
-void operation_request(struct client *client, const struct request *r, struct block *block,
-                       enum proxy_metric counted)
+void operation_request(struct client *client, const struct request *r, struct block *block)
 {
     char refused = request_is_meta(r) && r->verb->verb != VERB_ME ? meta_refused_flag(r) : 0;
     if (UNLIKELY(refused != 0 || r->verb->verb == VERB_ME)) {
-        metric_inc(&client->worker->metrics, counted);
+        metric_inc(&client->worker->metrics, pending_metric(r));
         refuse(client, r, refused);
         return;
     }
     struct pending *p = pending_add(client, handler_of(client, r), r, block);
-    pending_count(p, counted, 1);
+    pending_count(p, pending_metric(r), 1);
     deadline_watch(p, false);
 }

@@ -16,8 +16,7 @@
 
 /* Queues a request of one key, which is a get or gat in the binary protocol only, and counts it as
  * METRIC_cmd_.... */
-void operation_request(struct client *client, const struct request *request, struct block *block,
-                       enum proxy_metric counted);
+void operation_request(struct client *client, const struct request *request, struct block *block);
 
 /* The operation that a classic verb of one key is, get and its like aside. */
 enum be_verb operation_verb(enum verb verb);
