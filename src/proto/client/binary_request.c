@@ -20,7 +20,7 @@ enum body {
     BODY_ANY_KEY, /* a key, or nothing */
     BODY_VALUE,   /* a key, and maybe a value */
     BODY_FLUSH,   /* a time, or nothing */
-    BODY_SASL,
+    BODY_SASL,    /* a mechanism, and what is said in it */
 };
 
 struct form {
@@ -28,31 +28,30 @@ struct form {
     bool is_quiet;
     uint8_t extras; /* bytes */
     enum body body;
-    enum verb verb;
+    enum verb verb; /* VERB_COUNT: it is about logging in */
 };
 
 static const struct form forms[256] = {
-#define FORM(name, quiet, extras, body, verb) \
+#define ROW(name, quiet, extras, body, verb) \
     [BINARY_##name] = {true, quiet, extras, BODY_##body, VERB_##verb}
-    FORM(GET, false, 0, KEY, GETS),          FORM(GETQ, true, 0, KEY, GETS),
-    FORM(GETK, false, 0, KEY, GETS),         FORM(GETKQ, true, 0, KEY, GETS),
-    FORM(GAT, false, 4, KEY, GATS),          FORM(GATQ, true, 4, KEY, GATS),
-    FORM(GATK, false, 4, KEY, GATS),         FORM(GATKQ, true, 4, KEY, GATS),
-    FORM(TOUCH, false, 4, KEY, TOUCH),       FORM(SET, false, 8, VALUE, SET),
-    FORM(SETQ, true, 8, VALUE, SET),         FORM(ADD, false, 8, VALUE, ADD),
-    FORM(ADDQ, true, 8, VALUE, ADD),         FORM(REPLACE, false, 8, VALUE, REPLACE),
-    FORM(REPLACEQ, true, 8, VALUE, REPLACE), FORM(APPEND, false, 0, VALUE, APPEND),
-    FORM(APPENDQ, true, 0, VALUE, APPEND),   FORM(PREPEND, false, 0, VALUE, PREPEND),
-    FORM(PREPENDQ, true, 0, VALUE, PREPEND), FORM(DELETE, false, 0, KEY, DELETE),
-    FORM(DELETEQ, true, 0, KEY, DELETE),     FORM(INCREMENT, false, 20, KEY, INCR),
-    FORM(INCREMENTQ, true, 20, KEY, INCR),   FORM(DECREMENT, false, 20, KEY, DECR),
-    FORM(DECREMENTQ, true, 20, KEY, DECR),   FORM(FLUSH, false, 0, FLUSH, FLUSH_ALL),
-    FORM(FLUSHQ, true, 0, FLUSH, FLUSH_ALL), FORM(QUIT, false, 0, NONE, QUIT),
-    FORM(QUITQ, true, 0, NONE, QUIT),        FORM(NOOP, false, 0, NONE, MN),
-    FORM(VERSION, false, 0, NONE, VERSION),  FORM(STAT, false, 0, ANY_KEY, STATS),
-    FORM(SASL_LIST, false, 0, SASL, COUNT),  FORM(SASL_AUTH, false, 0, SASL, COUNT),
-    FORM(SASL_STEP, false, 0, SASL, COUNT),
+#define FORM(name, extras, body, verb) ROW(name, false, extras, body, verb)
+/* There is a quiet one, too. */
+#define FORM_Q(name, extras, body, verb) \
+    FORM(name, extras, body, verb), ROW(name##Q, true, extras, body, verb)
+    FORM_Q(GET, 0, KEY, GETS),        FORM_Q(GETK, 0, KEY, GETS),
+    FORM_Q(GAT, 4, KEY, GATS),        FORM_Q(GATK, 4, KEY, GATS),
+    FORM(TOUCH, 4, KEY, TOUCH),       FORM_Q(SET, 8, VALUE, SET),
+    FORM_Q(ADD, 8, VALUE, ADD),       FORM_Q(REPLACE, 8, VALUE, REPLACE),
+    FORM_Q(APPEND, 0, VALUE, APPEND), FORM_Q(PREPEND, 0, VALUE, PREPEND),
+    FORM_Q(DELETE, 0, KEY, DELETE),   FORM_Q(INCREMENT, 20, KEY, INCR),
+    FORM_Q(DECREMENT, 20, KEY, DECR), FORM_Q(FLUSH, 0, FLUSH, FLUSH_ALL),
+    FORM_Q(QUIT, 0, NONE, QUIT),      FORM(NOOP, 0, NONE, MN),
+    FORM(VERSION, 0, NONE, VERSION),  FORM(STAT, 0, ANY_KEY, STATS),
+    FORM(SASL_LIST, 0, NONE, COUNT),  FORM(SASL_AUTH, 0, SASL, COUNT),
+    FORM(SASL_STEP, 0, SASL, COUNT),
+#undef FORM_Q
 #undef FORM
+#undef ROW
 };
 
 /* A header, and where its parts stand. */
@@ -101,8 +100,6 @@ static bool fits(const struct packet *p)
         return only_key;
     case BODY_ANY_KEY:
         return p->value_len == 0;
-    case BODY_SASL:
-        return p->opcode == BINARY_SASL_LIST ? p->body_len == 0 : p->key_len > 0;
     default:
         return p->key_len > 0;
     }
@@ -175,7 +172,7 @@ static enum verb verb_of(const struct packet *p)
 
 static void fill(const struct packet *p, struct request *out)
 {
-    const struct verb_info *verb = p->form->body == BODY_SASL ? NULL : verb_info(verb_of(p));
+    const struct verb_info *verb = p->form->verb == VERB_COUNT ? NULL : verb_info(verb_of(p));
     struct binary_call binary = out->binary;
     *out = (struct request){.verb = verb,
                             .key = p->key,
