@@ -159,8 +159,11 @@ def test_statistics(binary, conn):
 
 
 def test_version_noop_and_quit(binary, daemon):
-    text = talk(daemon.port, b"version\r\n")
-    assert b"VERSION " + binary.ask(packet("version")).value + b"\r\n" == text
+    def is_the_same():
+        text = talk(daemon.port, b"version\r\n")
+        return b"VERSION " + binary.ask(packet("version")).value + b"\r\n" == text
+
+    wait_until("the server has told its version", is_the_same)
     assert binary.ask(packet("noop", opaque=77)).opaque == 77
     assert binary.ask(packet("quit", opaque=78)).opaque == 78 and binary.is_closed()
     with Binary(daemon.port) as other:
