@@ -151,10 +151,5 @@ struct block *import_head(const struct work *w)
 
 bool head_lacks(const struct op_event *event, const struct name_range *range)
 {
-    const struct head *head = event->head;
-    bool lacks = head != NULL;
-    for (size_t i = 0; lacks && i < head->run_count; i++) {
-        lacks = !name_equal(&head->runs[i].range.name, &range->name);
-    }
-    return lacks;
+    return event->head != NULL && !head_names_run(event->head, &range->name);
 }

@@ -74,12 +74,7 @@ static void begin(struct stream *s)
 /* Does the head still name the run of which a sublist was missing? Names never return. */
 static bool is_damaged(const struct stream *s)
 {
-    size_t i = 0;
-    while (s->missed_any && i < s->head->run_count &&
-           !name_equal(&s->head->runs[i].range.name, &s->missed)) {
-        i++;
-    }
-    return s->missed_any && i < s->head->run_count;
+    return s->missed_any && head_names_run(s->head, &s->missed);
 }
 
 enum progress stream_look_step(struct engine *e, struct stream *s, const struct op_event *event)

@@ -191,19 +191,10 @@ static struct block *build_capped(struct engine *e, struct op_compact *c)
     return compact_value(c, &layout);
 }
 
-static bool names(const struct head *head, const struct name *run)
-{
-    size_t i = 0;
-    while (i < head->run_count && !name_equal(&head->runs[i].range.name, run)) {
-        i++;
-    }
-    return i < head->run_count;
-}
-
 /* A sublist was missing: damage, if the head names it still. */
 static void look_for_damage(struct engine *e, struct op_compact *c)
 {
-    if (c->head == NULL || !names(c->head, &c->scan.missing.name)) {
+    if (c->head == NULL || !head_names_run(c->head, &c->scan.missing.name)) {
         return;
     }
     list_report_damage(e, c->op.list, &c->scan.missing, c->error);

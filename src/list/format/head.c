@@ -313,6 +313,15 @@ size_t head_spent_bytes(const struct head *head)
     return head_front_bytes(head) - kept;
 }
 
+bool head_names_run(const struct head *head, const struct name *run)
+{
+    size_t i = 0;
+    while (i < head->run_count && !name_equal(&head->runs[i].range.name, run)) {
+        i++;
+    }
+    return i < head->run_count;
+}
+
 const struct head_intent *head_find_intent(const struct head *head, const struct name *name)
 {
     for (size_t i = 0; i < head->intent_count; i++) {

@@ -161,6 +161,8 @@ static inline struct slice head_tail(const struct head *head)
 }
 /* Bytes of that part that a fold would save, though the plain log stays as it is. */
 size_t head_spent_bytes(const struct head *head);
+/* Is it one of the head's runs? Whether the log makes them void does not count. */
+bool head_names_run(const struct head *head, const struct name *run);
 
 /* What the log says of the transaction of that name; NULL when it holds no intent of it. Valid as
  * long as the head. */

@@ -435,11 +435,7 @@ static void keep_ported(struct moving *m, struct moved_list *list, const struct 
 {
     size_t kept = 0;
     for (size_t i = 0; i < list->ported_count; i++) {
-        bool named = false;
-        for (size_t k = 0; k < head->run_count && !named; k++) {
-            named = name_equal(&head->runs[k].range.name, &list->ported[i].name);
-        }
-        if (named) {
+        if (head_names_run(head, &list->ported[i].name)) {
             list->ported[kept++] = list->ported[i];
         }
     }

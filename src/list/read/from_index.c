@@ -270,16 +270,6 @@ static void index_fini(struct engine *e, struct op *op)
 
 /* ---- which reads ---- */
 
-static bool is_suspect(const struct list *list, const struct head *head)
-{
-    for (size_t i = 0; i < head->run_count; i++) {
-        if (name_equal(&head->runs[i].range.name, &list->suspect)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool can_index(const struct engine *e, const struct list *list, const struct head *head)
 {
     uint64_t items = 0;
@@ -288,7 +278,7 @@ static bool can_index(const struct engine *e, const struct list *list, const str
     }
     return e->indexes != NULL && run_indexes_limit_bytes(e->indexes) > 0 && head->run_count > 0 &&
            !head->clears && !head_is_timed(head) && e->now.mono_us >= list->index_after_us &&
-           run_indexes_would_fit(e->indexes, items) && !is_suspect(list, head);
+           run_indexes_would_fit(e->indexes, items) && !head_names_run(head, &list->suspect);
 }
 
 /* Is what takes longest, the oldest run's index, at hand? */

@@ -405,20 +405,11 @@ static void forget_attempt(struct op_read *r)
     head_unref(&r->head);
 }
 
-static bool names_run(const struct head *head, const struct name *run)
-{
-    size_t i = 0;
-    while (head != NULL && i < head->run_count && !name_equal(&head->runs[i].range.name, run)) {
-        i++;
-    }
-    return head != NULL && i < head->run_count;
-}
-
 /* A newer head was read for a read that is pinned to an older one: what was missing has been
  * compacted away, or the list is damaged. True when the read is over. */
 static bool unpinned(struct engine *e, struct op_read *r)
 {
-    if (!names_run(r->head, &r->missed.name)) {
+    if (r->head == NULL || !head_names_run(r->head, &r->missed.name)) {
         answer(e, r, LIST_EXISTS);
         return true;
     }
