@@ -72,7 +72,6 @@ struct moving {
     struct moved_list *buckets[BUCKETS];
     STAILQ_HEAD(, moved_list) ready; /* the first mover of each has not begun */
     struct be_queue outbox;
-    size_t busy;             /* requests of the engine */
     size_t bytes, bytes_max; /* of lists, with what is under way for them or without */
     size_t forget_next;
 };
@@ -197,7 +196,6 @@ static void answer(struct moving *m, struct mover *x, const struct be_reply *rep
     x->request = NULL;
     request->pool_index = m->pools[0];
     request->with_cas = request->moves = false;
-    m->busy--;
     m->done(m->arg, request, reply);
 }
 
@@ -718,7 +716,6 @@ void moving_submit(struct moving *m, struct be_request *request)
 {
     struct slice key = be_placement(request);
     struct moved_list *list = list_of(m, key);
-    m->busy++;
     if (!is_head_request(request) && list->known && TAILQ_EMPTY(&list->waiting)) {
         list->passing++;
         request->pool_index = m->pools[list->on_new];
@@ -763,7 +760,6 @@ void moving_reply(struct moving *m, struct be_request *request, const struct be_
             queue(m, list, request); /* it may have gone to the new server with its list */
             return;
         }
-        m->busy--;
         request->moves = false;
         request->pool_index = m->pools[0];
         m->done(m->arg, request, reply);
@@ -780,11 +776,6 @@ void moving_reply(struct moving *m, struct be_request *request, const struct be_
         x->reply = NULL;
     }
     advance(m, list);
-}
-
-bool moving_busy(const struct moving *m)
-{
-    return m->busy > 0;
 }
 
 void moving_set_step(struct moving *m, enum moving_step step)

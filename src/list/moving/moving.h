@@ -50,7 +50,5 @@ void moving_submit(struct moving *moving, struct be_request *request);
 struct be_request *moving_take_request(struct moving *moving);
 /* The answer to one that moving_take_request gave. */
 void moving_reply(struct moving *moving, struct be_request *request, const struct be_reply *reply);
-/* Is a request under way? */
-bool moving_busy(const struct moving *moving);
 
 #endif
