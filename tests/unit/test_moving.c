@@ -597,12 +597,38 @@ static void test_an_append_names_the_head_that_was_looked_at(void **state)
     moving_destroy(&s.moving);
 }
 
+static void on_read(void *arg, struct be_request *request, const struct be_reply *reply)
+{
+    (void)request;
+    *(const struct be_caps **)arg = reply->caps;
+}
+
+/* The engine takes the largest item from there, and the server's name. */
+static void test_a_read_says_which_server_has_answered(void **state)
+{
+    (void)state;
+    static const struct be_caps server = {0};
+    const struct be_caps *caps = NULL;
+    struct metrics metrics = {0};
+    struct be_request request = get_of(0);
+    struct moving *moving = moving_create(0, 1, ROOM, BYTES_MAX, NULL, &metrics, on_read, &caps);
+    moving_submit(moving, &request);
+    struct be_reply reply = {.status = BE_HIT, .ttl_s = -1, .cas = 1, .epoch = 1, .caps = &server};
+    reply.block = joined(SLICE_LIT("^1\n"), SLICE_NONE);
+    reply.value = slice_make(reply.block->data, reply.block->used);
+    moving_reply(moving, moving_take_request(moving), &reply);
+    block_unref(&reply.block);
+    assert_ptr_equal(caps, &server);
+    moving_destroy(&moving);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_a_server_holds),
         cmocka_unit_test(test_a_copy_of_another_mark_is_taken_away),
         cmocka_unit_test(test_a_list_is_made_behind_a_mark),
+        cmocka_unit_test(test_a_read_says_which_server_has_answered),
         cmocka_unit_test(test_an_append_names_the_head_that_was_looked_at),
         cmocka_unit_test(test_lists_that_were_not_used_lately_are_forgotten),
         cmocka_unit_test(test_lists_whose_sublists_are_on_their_way_are_kept),

@@ -169,8 +169,8 @@ static void ask_write(struct moving *m, struct mover *x, bool on_new, enum be_ve
     x->own.value = value == NULL ? SLICE_NONE : slice_make(value->data, value->used);
     x->own.flags = flags;
     if (verb != BE_ADD) {
-        x->own.cas = where->cas;
-        x->own.epoch = where->epoch;
+        x->own.cas = where->reply.cas;
+        x->own.epoch = where->reply.epoch;
     }
     ask(m, x, on_new, verb);
 }
@@ -559,25 +559,9 @@ static enum progress make(struct moving *m, struct mover *x)
     CO_END(co);
 }
 
-static void answer_read(struct moving *m, struct mover *x)
+static bool is_list(const struct mover *x, const struct place *found)
 {
-    const struct place *found = x->on_new ? &x->new : &x->old;
-    struct be_reply reply = {.status = BE_HIT,
-                             .flags = found->flags,
-                             .ttl_s = found->ttl_s,
-                             .no_times = found->no_times,
-                             .cas = found->cas,
-                             .epoch = found->epoch,
-                             .size_bytes = found->value.len,
-                             .value = found->value,
-                             .block = found->block};
-    answer(m, x, &reply);
-}
-
-static bool is_list(const struct mover *x)
-{
-    struct head *head =
-        place_open(x->on_new ? &x->new : &x->old, slice_make(x->list->key, x->list->key_len - 1u));
+    struct head *head = place_open(found, slice_make(x->list->key, x->list->key_len - 1u));
     bool is = head != NULL;
     head_unref(&head);
     return is;
@@ -587,10 +571,11 @@ static bool is_list(const struct mover *x)
 static enum progress act(struct moving *m, struct mover *x)
 {
     struct co *co = &x->co;
+    const struct place *found = x->on_new ? &x->new : &x->old;
     bool is_head = is_head_request(x->request);
     CO_BEGIN(co);
     if (is_head && !be_changes(x->request->verb)) {
-        answer_read(m, x);
+        answer(m, x, &found->reply);
         CO_RETURN(co);
     }
     if (is_head && x->request->verb == BE_ADD) {
@@ -598,13 +583,13 @@ static enum progress act(struct moving *m, struct mover *x)
         CO_RETURN(co);
     }
     if (is_head && x->request->verb == BE_APPEND) {
-        if (!is_list(x)) {
+        if (!is_list(x, found)) {
             answer_status(m, x, BE_NOT_STORED, NULL);
             CO_RETURN(co);
         }
         x->request->with_cas = true;
-        x->request->cas = (x->on_new ? &x->new : &x->old)->cas;
-        x->request->epoch = (x->on_new ? &x->new : &x->old)->epoch;
+        x->request->cas = found->reply.cas;
+        x->request->epoch = found->reply.epoch;
     }
     forward(m, x, x->on_new);
     CO_AWAIT(co, "asking for it");

@@ -9,14 +9,9 @@
 #define COPY_BEGIN VERSION " >"
 #define MARK_BEGIN "^> "
 
-static bool begins(struct slice value, struct slice with)
-{
-    return value.len >= with.len && memcmp(value.p, with.p, with.len) == 0;
-}
-
 static bool take_token(struct slice value, struct slice begin, struct name *token)
 {
-    if (!begins(value, begin) || value.len <= begin.len + NAME_BYTES) {
+    if (!slice_starts_with(value, begin) || value.len <= begin.len + NAME_BYTES) {
         return false;
     }
     memcpy(token->text, value.p + begin.len, NAME_BYTES);
@@ -33,7 +28,7 @@ static enum place_kind kind_of(struct slice value, struct name *token)
 
 void place_forget(struct place *place)
 {
-    block_unref(&place->block);
+    block_unref(&place->reply.block);
     *place = (struct place){0};
 }
 
@@ -41,37 +36,24 @@ void place_read(struct place *place, const struct be_reply *reply)
 {
     place_forget(place);
     if (reply->status != BE_HIT) {
-        place->epoch = reply->epoch;
+        place->reply.epoch = reply->epoch;
         return;
     }
-    *place = (struct place){.block = block_ref(reply->block),
-                            .value = reply->value,
-                            .cas = reply->cas,
-                            .epoch = reply->epoch,
-                            .flags = reply->flags,
-                            .ttl_s = reply->ttl_s,
-                            .no_times = reply->no_times};
-    place->kind = kind_of(place->value, &place->token);
+    place->reply = *reply;
+    (void)block_ref(reply->block);
+    place->kind = kind_of(reply->value, &place->token);
 }
 
 bool place_same(const struct place *a, const struct place *b)
 {
-    return a->kind == b->kind && a->cas == b->cas && a->epoch == b->epoch;
+    return a->kind == b->kind && a->reply.cas == b->reply.cas && a->reply.epoch == b->reply.epoch;
 }
 
 struct head *place_open(const struct place *place, struct slice key)
 {
-    struct be_reply reply = {.status = BE_HIT,
-                             .flags = place->flags,
-                             .ttl_s = place->ttl_s,
-                             .cas = place->cas,
-                             .epoch = place->epoch,
-                             .size_bytes = place->value.len,
-                             .value = place->value,
-                             .block = place->block};
     struct head *head = NULL;
-    if (place->kind != PLACE_HEAD || place->flags != 0 ||
-        head_read(&reply, key, &head) != HEAD_OK) {
+    if (place->kind != PLACE_HEAD || place->reply.flags != 0 ||
+        head_read(&place->reply, key, &head) != HEAD_OK) {
         return NULL;
     }
     return head;
@@ -92,36 +74,40 @@ static bool announces(struct slice log)
 
 bool place_movable(const struct place *place, const struct head *head)
 {
-    const char *end = memchr(place->value.p, '\n', place->value.len);
-    size_t header = (size_t)(end - place->value.p) + 1;
-    return place->ttl_s < 0 && !place->no_times && head->garbage_count == 0 &&
+    struct slice value = place->reply.value;
+    const char *end = memchr(value.p, '\n', value.len);
+    size_t header = (size_t)(end - value.p) + 1;
+    return place->reply.ttl_s < 0 && !place->reply.no_times && head->garbage_count == 0 &&
            !head->marks.absent && head->marks.sublists_until_s == 0 &&
-           !announces(slice_make(end + 1, place->value.len - header));
+           !announces(slice_make(end + 1, value.len - header));
 }
 
 bool place_is_copy_of(const struct place *copy, const struct place *head)
 {
     size_t skip = sizeof COPY_BEGIN - 1 + NAME_BYTES, same = sizeof VERSION - 1;
-    return copy->kind == PLACE_COPY && copy->value.len - skip == head->value.len - same &&
-           memcmp(copy->value.p + skip, head->value.p + same, head->value.len - same) == 0;
+    struct slice a = copy->reply.value, b = head->reply.value;
+    return copy->kind == PLACE_COPY && a.len - skip == b.len - same &&
+           memcmp(a.p + skip, b.p + same, b.len - same) == 0;
 }
 
 struct block *place_copy(const struct place *head, const struct name *token)
 {
     size_t same = sizeof VERSION - 1;
-    struct block *b = block_new_exact(head->value.len + sizeof COPY_BEGIN + NAME_BYTES);
+    struct slice value = head->reply.value;
+    struct block *b = block_new_exact(value.len + sizeof COPY_BEGIN + NAME_BYTES);
     block_append(&b, COPY_BEGIN, sizeof COPY_BEGIN - 1);
     block_append(&b, token->text, NAME_BYTES);
-    block_append(&b, head->value.p + same, head->value.len - same);
+    block_append(&b, value.p + same, value.len - same);
     return b;
 }
 
 struct block *place_head(const struct place *copy)
 {
     size_t skip = sizeof COPY_BEGIN - 1 + NAME_BYTES;
-    struct block *b = block_new_exact(copy->value.len);
+    struct slice value = copy->reply.value;
+    struct block *b = block_new_exact(value.len);
     block_append(&b, VERSION, sizeof VERSION - 1);
-    block_append(&b, copy->value.p + skip, copy->value.len - skip);
+    block_append(&b, value.p + skip, value.len - skip);
     return b;
 }
 

@@ -30,16 +30,11 @@ enum place_kind {
 /* What a server held when it was asked. */
 struct place {
     enum place_kind kind;
-    struct block *block; /* the value lies in it: a reference, or NULL */
-    struct slice value;
-    struct name token; /* PLACE_COPY, PLACE_MARK */
-    uint64_t cas, epoch;
-    uint32_t flags;
-    int64_t ttl_s;
-    bool no_times;
+    struct name token;     /* PLACE_COPY, PLACE_MARK */
+    struct be_reply reply; /* of a BE_GET that has found it; its block is a reference */
 };
 
-/* Takes over the answer to a BE_GET, BE_HIT or BE_MISS. What place held is let go of. */
+/* Keeps that answer. What place held is let go of. */
 void place_read(struct place *place, const struct be_reply *reply);
 /* Lets go of the value. */
 void place_forget(struct place *place);
