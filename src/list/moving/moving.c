@@ -27,8 +27,8 @@ struct mover {
     struct place old, new, again;
     struct place left; /* the head that it has marked */
     struct name token;
-    struct be_reply *reply; /* of what was asked last, during a step */
-    struct be_request own;  /* last: what it asks for itself; the carrier's room is behind it */
+    const struct be_reply *reply; /* of what was asked last, during a step */
+    struct be_request own; /* last: what it asks for itself; the carrier's room is behind it */
 };
 
 /* Sublists on their way to the new server, or taken off the old one: beside what clients ask for.
@@ -41,7 +41,7 @@ struct porter {
     uint32_t number;
     bool gave_up;
     struct co co;
-    struct be_reply *reply;
+    const struct be_reply *reply;
     struct be_request own; /* last, as a mover's */
 };
 
@@ -77,6 +77,12 @@ struct moving {
 };
 
 /* --- lists ---------------------------------------------------------------------------------- */
+
+/* Its key is that of its head: with a '#'. */
+static struct slice name_of(const struct moved_list *list)
+{
+    return slice_make(list->key, list->key_len - 1u);
+}
 
 static void forget_ported(struct moving *m, struct moved_list *list)
 {
@@ -138,41 +144,36 @@ static struct moved_list *list_of(struct moving *m, struct slice key)
 
 /* --- asking --------------------------------------------------------------------------------- */
 
-/* Asks for the list's head, or for what the mover has put into own besides. */
-static void ask(struct moving *m, struct mover *x, bool on_new, enum be_verb verb)
+/* Asks for the list's head by a request of its own; the value's reference goes to that. */
+static void ask(struct moving *m, const struct moved_list *list, struct be_request *own,
+                bool on_new, enum be_verb verb, struct block *value)
 {
-    struct be_request *r = &x->own;
-    r->verb = verb;
-    r->is_own = true;
-    r->pool_index = m->pools[on_new];
-    r->key_len = r->placement_len = x->list->key_len;
-    r->placement_at = 0;
-    memcpy(r->key, x->list->key, x->list->key_len);
-    x->list->asked = r;
-    STAILQ_INSERT_TAIL(&m->outbox, r, link);
+    block_unref(&own->block);
+    *own = (struct be_request){.verb = verb, .is_own = true, .pool_index = m->pools[on_new]};
+    own->key_len = own->placement_len = list->key_len;
+    memcpy(own->key, list->key, list->key_len);
+    own->block = value;
+    own->value = value == NULL ? SLICE_NONE : slice_make(value->data, value->used);
+    STAILQ_INSERT_TAIL(&m->outbox, own, link);
 }
 
 static void ask_get(struct moving *m, struct mover *x, bool on_new)
 {
-    block_unref(&x->own.block);
-    memset(&x->own, 0, sizeof x->own);
-    ask(m, x, on_new, BE_GET);
+    x->list->asked = &x->own;
+    ask(m, x->list, &x->own, on_new, BE_GET, NULL);
 }
 
 /* Writes the block, whose reference it takes over. where: BE_CAS: of what was read there. */
 static void ask_write(struct moving *m, struct mover *x, bool on_new, enum be_verb verb,
                       const struct place *where, struct block *value, uint32_t flags)
 {
-    block_unref(&x->own.block);
-    memset(&x->own, 0, sizeof x->own);
-    x->own.block = value;
-    x->own.value = value == NULL ? SLICE_NONE : slice_make(value->data, value->used);
+    x->list->asked = &x->own;
+    ask(m, x->list, &x->own, on_new, verb, value);
     x->own.flags = flags;
     if (verb != BE_ADD) {
         x->own.cas = where->reply.cas;
         x->own.epoch = where->reply.epoch;
     }
-    ask(m, x, on_new, verb);
 }
 
 /* The engine's own request goes to that server as it is. */
@@ -190,13 +191,19 @@ static bool failed(const struct mover *x)
 
 /* --- answers to the engine ------------------------------------------------------------------ */
 
+/* Gives the engine's request back as it came. */
+static void give_back(struct moving *m, struct be_request *request, const struct be_reply *reply)
+{
+    request->pool_index = m->pools[0];
+    request->with_cas = request->moves = false;
+    m->done(m->arg, request, reply);
+}
+
 static void answer(struct moving *m, struct mover *x, const struct be_reply *reply)
 {
     struct be_request *request = x->request;
     x->request = NULL;
-    request->pool_index = m->pools[0];
-    request->with_cas = request->moves = false;
-    m->done(m->arg, request, reply);
+    give_back(m, request, reply);
 }
 
 static void answer_status(struct moving *m, struct mover *x, enum be_status status,
@@ -358,20 +365,9 @@ static void free_porter(const struct moving *m, struct porter *x)
 static void port_ask(struct moving *m, struct porter *x, bool on_new, enum be_verb verb,
                      struct block *value)
 {
-    struct be_request *r = &x->own;
-    struct slice key = slice_make(x->list->key, x->list->key_len - 1u);
-    block_unref(&r->block);
-    memset(r, 0, sizeof *r);
-    r->verb = verb;
-    r->is_own = true;
-    r->pool_index = m->pools[on_new];
-    r->key_len = sublist_key(r->key, key, &x->ranges[x->range].name, x->number);
-    r->placement_len = x->list->key_len;
-    if (value != NULL) {
-        r->block = value;
-        r->value = slice_make(value->data, value->used);
-    }
-    STAILQ_INSERT_TAIL(&m->outbox, r, link);
+    ask(m, x->list, &x->own, on_new, verb, value);
+    x->own.key_len =
+        sublist_key(x->own.key, name_of(x->list), &x->ranges[x->range].name, x->number);
 }
 
 /* One sublist is copied, or deleted. */
@@ -458,6 +454,13 @@ static void end_port(struct moving *m, struct porter *x)
     free_porter(m, x);
 }
 
+static void advance_port(struct moving *m, struct porter *x)
+{
+    if (port(m, x) == PROGRESS_DONE) {
+        end_port(m, x);
+    }
+}
+
 /* Begins with those of the head's runs that are not there yet; removes: with all of them. */
 static void begin_port(struct moving *m, struct moved_list *list, const struct head *head,
                        bool removes)
@@ -479,16 +482,14 @@ static void begin_port(struct moving *m, struct moved_list *list, const struct h
         }
     }
     list->porter = x;
-    if (port(m, x) == PROGRESS_DONE) {
-        end_port(m, x);
-    }
+    advance_port(m, x);
 }
 
 /* The head that was found on the old server: can it go now? If sublists have to go first, they
  * begin to. */
 static bool may_move(struct moving *m, struct mover *x)
 {
-    struct head *head = place_open(&x->old, slice_make(x->list->key, x->list->key_len - 1u));
+    struct head *head = place_open(&x->old, name_of(x->list));
     bool may = head != NULL && place_movable(&x->old, head);
     bool all = true;
     if (head != NULL) {
@@ -508,7 +509,7 @@ static bool may_move(struct moving *m, struct mover *x)
 /* The old head has been marked. */
 static void leave_old(struct moving *m, struct mover *x)
 {
-    struct head *head = place_open(&x->left, slice_make(x->list->key, x->list->key_len - 1u));
+    struct head *head = place_open(&x->left, name_of(x->list));
     forget_ported(m, x->list);
     if (head != NULL) {
         begin_port(m, x->list, head, true);
@@ -561,7 +562,7 @@ static enum progress make(struct moving *m, struct mover *x)
 
 static bool is_list(const struct mover *x, const struct place *found)
 {
-    struct head *head = place_open(found, slice_make(x->list->key, x->list->key_len - 1u));
+    struct head *head = place_open(found, name_of(x->list));
     bool is = head != NULL;
     head_unref(&head);
     return is;
@@ -670,17 +671,20 @@ static void free_mover(const struct moving *m, struct mover *x)
     free(x);
 }
 
-/* On until its first mover waits for an answer. */
-static void advance(struct moving *m, struct moved_list *list)
+/* On until its first mover waits for an answer. reply: the one that it has waited for, or NULL. */
+static void advance(struct moving *m, struct moved_list *list, const struct be_reply *reply)
 {
     struct mover *x;
     while ((x = TAILQ_FIRST(&list->waiting)) != NULL && list->asked == NULL) {
+        x->reply = reply;
+        reply = NULL;
         if (run(m, x) == PROGRESS_DONE) {
             CHECK(x->request == NULL);
             TAILQ_REMOVE(&list->waiting, x, link);
             free_mover(m, x);
+        } else {
+            CHECK(list->asked != NULL);
         }
-        CHECK(TAILQ_FIRST(&list->waiting) != x || list->asked != NULL);
     }
 }
 
@@ -715,7 +719,7 @@ struct be_request *moving_take_request(struct moving *m)
     while (STAILQ_EMPTY(&m->outbox) && !STAILQ_EMPTY(&m->ready)) {
         struct moved_list *list = STAILQ_FIRST(&m->ready);
         STAILQ_REMOVE_HEAD(&m->ready, ready);
-        advance(m, list);
+        advance(m, list, NULL);
     }
     struct be_request *request = STAILQ_FIRST(&m->outbox);
     if (request != NULL) {
@@ -730,12 +734,8 @@ void moving_reply(struct moving *m, struct be_request *request, const struct be_
     struct moved_list *list = *find_list(m, be_placement(request));
     CHECK(list != NULL);
     if (list->porter != NULL && request == &list->porter->own) {
-        struct porter *x = list->porter;
-        struct be_reply copy = *reply;
-        x->reply = &copy;
-        if (port(m, x) == PROGRESS_DONE) {
-            end_port(m, x);
-        }
+        list->porter->reply = reply;
+        advance_port(m, list->porter);
         return;
     }
     if (list->asked != request) {
@@ -745,22 +745,11 @@ void moving_reply(struct moving *m, struct be_request *request, const struct be_
             queue(m, list, request); /* it may have gone to the new server with its list */
             return;
         }
-        request->moves = false;
-        request->pool_index = m->pools[0];
-        m->done(m->arg, request, reply);
+        give_back(m, request, reply);
         return;
     }
-    struct mover *x = TAILQ_FIRST(&list->waiting);
-    struct be_reply copy = *reply;
     list->asked = NULL;
-    x->reply = &copy;
-    if (run(m, x) == PROGRESS_DONE) {
-        TAILQ_REMOVE(&list->waiting, x, link);
-        free_mover(m, x);
-    } else {
-        x->reply = NULL;
-    }
-    advance(m, list);
+    advance(m, list, reply);
 }
 
 void moving_set_step(struct moving *m, enum moving_step step)
@@ -797,7 +786,7 @@ void moving_destroy(struct moving **slot)
             m->done(m->arg, request, NULL);
         }
     }
-    for (size_t i = 0; m != NULL && i < BUCKETS; i++) {
+    for (size_t i = 0; i < BUCKETS; i++) {
         while (m->buckets[i] != NULL) {
             struct moved_list *list = m->buckets[i];
             struct mover *x;
