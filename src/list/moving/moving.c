@@ -10,7 +10,6 @@
 #include "list/moving/places.h"
 
 #define TRIES_MAX 32
-#define BUCKETS 256
 /* memcached's flags of marks and copies: so who looks at flags alone tells them from heads. */
 #define MARK_FLAGS 0x6d76u
 
@@ -69,10 +68,11 @@ struct moving {
     moving_done_fn *done;
     void *arg;
     struct metrics *metrics;
-    struct moved_list *buckets[BUCKETS];
+    struct moved_list **buckets;
+    size_t bucket_count;
     STAILQ_HEAD(, moved_list) ready; /* the first mover of each has not begun */
     struct be_queue outbox;
-    size_t bytes, bytes_max; /* of lists, with what is under way for them or without */
+    size_t bytes, bytes_max; /* of buckets and lists, with what is under way for them or without */
     size_t forget_next;
 };
 
@@ -101,7 +101,7 @@ static void free_list(struct moving *m, struct moved_list *list)
 
 static struct moved_list **find_list(struct moving *m, struct slice key)
 {
-    struct moved_list **at = &m->buckets[hash_bytes(key.p, key.len, 3) % BUCKETS];
+    struct moved_list **at = &m->buckets[hash_bytes(key.p, key.len, 3) % m->bucket_count];
     while (*at != NULL && !slice_equal(slice_make((*at)->key, (*at)->key_len), key)) {
         at = &(*at)->next;
     }
@@ -111,8 +111,8 @@ static struct moved_list **find_list(struct moving *m, struct slice key)
 /* Lists with nothing under way, of one bucket after the other, each once at most. */
 static void forget_some(struct moving *m)
 {
-    for (size_t i = 0; i < BUCKETS && m->bytes > m->bytes_max; i++) {
-        struct moved_list **at = &m->buckets[m->forget_next++ % BUCKETS];
+    for (size_t i = 0; i < m->bucket_count && m->bytes > m->bytes_max; i++) {
+        struct moved_list **at = &m->buckets[m->forget_next++ % m->bucket_count];
         while (*at != NULL) {
             struct moved_list *list = *at;
             if (TAILQ_EMPTY(&list->waiting) && list->passing == 0 && list->porter == NULL) {
@@ -765,11 +765,15 @@ struct moving *moving_create(uint32_t old_pool, uint32_t new_pool, size_t room_b
     CHECK(m != NULL);
     *m = (struct moving){.pools = {old_pool, new_pool},
                          .room_bytes = room_bytes,
+                         .bucket_count = bytes_max / sizeof(struct moved_list) + 1,
                          .bytes_max = bytes_max,
                          .rng = rng,
                          .metrics = metrics,
                          .done = done,
                          .arg = arg};
+    m->bytes = m->bucket_count * sizeof *m->buckets;
+    m->buckets = calloc(m->bucket_count, sizeof *m->buckets);
+    CHECK(m->buckets != NULL);
     STAILQ_INIT(&m->outbox);
     STAILQ_INIT(&m->ready);
     return m;
@@ -786,7 +790,7 @@ void moving_destroy(struct moving **slot)
             m->done(m->arg, request, NULL);
         }
     }
-    for (size_t i = 0; i < BUCKETS; i++) {
+    for (size_t i = 0; i < m->bucket_count; i++) {
         while (m->buckets[i] != NULL) {
             struct moved_list *list = m->buckets[i];
             struct mover *x;
@@ -804,5 +808,6 @@ void moving_destroy(struct moving **slot)
             free_list(m, list);
         }
     }
+    free(m->buckets);
     free(m);
 }
