@@ -51,8 +51,9 @@ static bool is_due(struct op_compact *c)
 {
     const struct head *head = c->head;
     bool timed = head->marks.cap.max == 0 && head_is_timed(head);
+    bool refuses = list_policy_cap(c->op.list->policy).refuses;
     return !head_is_absent(head) && !timed && !is_too_long(c) &&
-           !cap_equal(head->marks.cap, wanted(c, log_items(c)));
+           !cap_equal(head->marks.cap, wanted(c, refuses ? log_items(c) : 0));
 }
 
 void cap_choose(struct op_compact *c)
