@@ -107,3 +107,21 @@ def test_a_list_with_a_time_to_live_stays(start, memcacheds):
         assert conn.cmd("ladd short b") == b"STORED"
         assert conn.lget("short") == [b"a", b"b"]
         assert count(conn, "list_moves_kept") > 0
+
+
+@pytest.mark.memcacheds(3)
+def test_two_pools_move_to_the_same_servers(start_daemon, memcacheds):
+    moves = {"gate_s": 1, "next": "grown", "step": "move"}
+    daemon = start_daemon(memcacheds[:1], config={
+        "pool main": moves,
+        "pool other": {"servers": memcacheds[1].address, **moves},
+        "pool grown": {"servers": memcacheds[2].address},
+        "lists": {"pool": "main"},
+        "lists other-": {"pool": "other"},
+    })
+    with daemon.conn() as conn:
+        for name in ("list", "other-list"):
+            assert conn.cmd(f"ladd {name} a") == b"STORED"
+        wait_until("both have moved", lambda: use_all(conn, ("list", "other-list")) == 0
+                   and count(conn, "list_moves") == 2)
+        assert conn.lget("list") == conn.lget("other-list") == [b"a"]

@@ -195,7 +195,8 @@ static bool failed(const struct mover *x)
 static void give_back(struct moving *m, struct be_request *request, const struct be_reply *reply)
 {
     request->pool_index = m->pools[0];
-    request->with_cas = request->moves = false;
+    request->with_cas = false;
+    request->moves = NULL;
     m->done(m->arg, request, reply);
 }
 
@@ -724,7 +725,7 @@ struct be_request *moving_take_request(struct moving *m)
     struct be_request *request = STAILQ_FIRST(&m->outbox);
     if (request != NULL) {
         STAILQ_REMOVE_HEAD(&m->outbox, link);
-        request->moves = true;
+        request->moves = m;
     }
     return request;
 }

@@ -46,7 +46,8 @@ void moving_set_step(struct moving *moving, enum moving_step step);
 
 /* Takes a request of the engine, whose pool_index is old_pool. */
 void moving_submit(struct moving *moving, struct be_request *request);
-/* The next request for a server, whose pool_index says which; NULL: none for now. */
+/* The next request for a server, whose pool_index says which, and whose moves says moving; NULL:
+ * none for now. */
 struct be_request *moving_take_request(struct moving *moving);
 /* The answer to one that moving_take_request gave. */
 void moving_reply(struct moving *moving, struct be_request *request, const struct be_reply *reply);

@@ -173,6 +173,8 @@ static inline uint64_t be_condition(const struct be_operation *op)
     return op->cas != 0 ? op->cas : UINT64_MAX - 1;
 }
 
+struct moving;
+
 /* A request of the list engine. Behind it in memory is room for the pool's part of it, see
  * be_request_room. */
 struct be_request {
@@ -191,8 +193,8 @@ struct be_request {
     /* Set when the submitter has said, and counted, that the outcome is unknown; or NULL. Lives
      * until the answer. */
     const bool *told_unknown;
-    bool moves;    /* list/moving/moving.h has given it out */
-    bool is_own;   /* and the engine has not asked for it: list/moving/moving.h has */
+    struct moving *moves; /* list/moving/moving.h has given it out, and takes the answer; or NULL */
+    bool is_own;          /* and the engine has not asked for it: that has */
     bool with_cas; /* BE_APPEND: BE_EXISTS unless the item has cas; epoch as for BE_CAS. The engine
                       sends none */
     bool durable;  /* a change that must outlive the failover of a node, whatever the pool's

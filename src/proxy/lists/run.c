@@ -16,24 +16,12 @@
  * gate's item: those that know no marks refuse lists from then on. */
 #define MOVES_AFTER_ROUNDS 3
 
-/* By the pool that the request goes to: the old one or the new one. */
-static struct moving *moving_between(struct worker *w, uint32_t pool_index)
-{
-    for (size_t i = 0; i < w->config->pool_count; i++) {
-        if (w->moves[i] != NULL &&
-            (i == pool_index || w->config->pools[i].next_index == pool_index)) {
-            return w->moves[i];
-        }
-    }
-    return NULL;
-}
-
 /* What is to take the request: its list has another server by the new pool. Else NULL. */
 static struct moving *moving_of(struct worker *w, const struct be_request *request)
 {
     struct pool_place here, there;
     struct slice placement = be_placement(request);
-    struct moving *moving = moving_between(w, request->pool_index);
+    struct moving *moving = w->moves[request->pool_index];
     if (moving == NULL || placement.len == 0 || placement.p[placement.len - 1] != '#') {
         return NULL;
     }
@@ -107,8 +95,8 @@ void run_backend_done(void *arg, struct be_request *request, const struct be_rep
     if (trace_is_on(&w->shared->trace)) {
         trace_reply(w, request, reply);
     }
-    if (UNLIKELY(request->moves)) {
-        moving_reply(moving_between(w, request->pool_index), request, reply);
+    if (UNLIKELY(request->moves != NULL)) {
+        moving_reply(request->moves, request, reply);
     } else {
         engine_reply(w->engine, request, reply, w->now);
     }
