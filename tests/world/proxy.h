@@ -73,9 +73,9 @@ void proxy_start(struct world *w, struct proxy *p, const struct config *config,
                  uint64_t cache_bytes, unsigned index_checks, uint64_t seed);
 /* The engine is gone, as in a crash. What is in flight stays there and may arrive. */
 void proxy_stop(struct proxy *p);
-/* A new connection to that server. */
 /* From now on its lists move; asked and answered are set. Until proxy_stop. */
 void proxy_move_lists(struct world *w, struct proxy *p, enum moving_step step);
+/* A new connection to that server. */
 void proxy_connect(struct world *w, struct proxy *p, unsigned server);
 
 /* Takes the next request out of the engine, puts it last into p->flights and returns it; NULL: the
