@@ -392,19 +392,29 @@ static void test_adds_and_reads_in_any_order_while_a_list_moves(void **state)
     assert_true(moves > 0);
 }
 
+/* What a server answers that holds this, or nothing: NULL. The caller lets go of the block. */
+static struct be_reply reply_of(const char *value)
+{
+    struct be_reply reply = {.status = BE_MISS, .ttl_s = -1, .cas = 1, .epoch = 1};
+    if (value != NULL) {
+        reply.status = BE_HIT;
+        reply.block = joined(slice_of(value), SLICE_NONE);
+        reply.value = slice_make(reply.block->data, reply.block->used);
+    }
+    return reply;
+}
+
 static enum place_kind kind_of(const char *text)
 {
-    struct block *block = joined(slice_of(text), SLICE_NONE);
-    struct be_reply reply = {.status = BE_HIT, .block = block, .ttl_s = -1, .cas = 1, .epoch = 1};
+    struct be_reply reply = reply_of(text);
     struct place place = {0};
-    reply.value = slice_make(block->data, block->used);
     place_read(&place, &reply);
     enum place_kind kind = place.kind;
     struct head *head = place_open(&place, SLICE_LIT("k"));
     bool movable = head != NULL && place_movable(&place, head);
     head_unref(&head);
     place_forget(&place);
-    block_unref(&block);
+    block_unref(&reply.block);
     return movable ? PLACE_NOTHING : kind;
 }
 
@@ -447,12 +457,7 @@ static struct be_request get_of(unsigned list)
 
 static void reply_with(struct moving *moving, struct be_request *sent, const char *value)
 {
-    struct be_reply reply = {.status = BE_MISS, .ttl_s = -1, .cas = 1, .epoch = 1};
-    if (value != NULL) {
-        reply.status = BE_HIT;
-        reply.block = joined(slice_of(value), SLICE_NONE);
-        reply.value = slice_make(reply.block->data, reply.block->used);
-    }
+    struct be_reply reply = reply_of(value);
     moving_reply(moving, sent, &reply);
     block_unref(&reply.block);
 }
@@ -613,9 +618,8 @@ static void test_a_read_says_which_server_has_answered(void **state)
     struct be_request request = get_of(0);
     struct moving *moving = moving_create(0, 1, ROOM, BYTES_MAX, NULL, &metrics, on_read, &caps);
     moving_submit(moving, &request);
-    struct be_reply reply = {.status = BE_HIT, .ttl_s = -1, .cas = 1, .epoch = 1, .caps = &server};
-    reply.block = joined(SLICE_LIT("^1\n"), SLICE_NONE);
-    reply.value = slice_make(reply.block->data, reply.block->used);
+    struct be_reply reply = reply_of("^1\n");
+    reply.caps = &server;
     moving_reply(moving, moving_take_request(moving), &reply);
     block_unref(&reply.block);
     assert_ptr_equal(caps, &server);
