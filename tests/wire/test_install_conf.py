@@ -12,7 +12,7 @@ import subprocess
 import pytest
 import yaml
 
-from harness import ROOT
+from harness import ROOT, wait_until
 from test_admin import Admin
 
 pytestmark = pytest.mark.release
@@ -112,7 +112,7 @@ def test_the_sidecar_is_asked_where_it_answers(start_daemon, memcached):
     admin = Admin(start_daemon, [memcached])
     for probe, path in [("startupProbe", "/live"), ("livenessProbe", "/live"), ("readinessProbe", "/ready")]:
         assert container[probe]["httpGet"] == {"path": path, "port": port["name"]}
-        assert admin.status_of(path) == 200
+        wait_until(f"{probe} passes", lambda asked=path: admin.status_of(asked) == 200)
 
 
 def test_the_sidecar_has_time_to_answer_its_clients():
