@@ -11,6 +11,17 @@ static struct place place_of(const struct list_policy *policy, const struct plac
                          config_key_known(SECTION_LISTS, "bridge"));
 }
 
+/* Behind an lpurge the list is empty: it has to be missing then, as behind any other delete. */
+static int check_purge(const struct list_policy *policy, const struct place *place)
+{
+    if (policy->bridge_delete != BRIDGE_DELETE_PURGE || policy->on_missing == ON_MISSING_CREATE) {
+        return 0;
+    }
+    struct place exact = place_of(policy, place, "bridge_delete");
+    return refuse(&exact, "bridge_delete = purge leaves an empty list, which is there with "
+                          "on_missing = refuse; expected on_missing = create");
+}
+
 /* append's +a-b is one change only where additions and deletions go the same way. */
 static bool may_be_signed(const struct list_policy *policy)
 {
@@ -41,6 +52,9 @@ int bridge_check(const struct list_policy *policy, const struct place *place)
         struct place exact = place_of(policy, place, "delimiter");
         return refuse(&exact, "a bridge reads and writes items that a delimiter keeps apart, and "
                               "delimiter = none has none; expected a delimiter, or bridge = no");
+    }
+    if (check_purge(policy, place) != 0) {
+        return -1;
     }
     if (policy->bridge != BRIDGE_SIGNED) {
         return 0;

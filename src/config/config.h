@@ -196,6 +196,11 @@ enum list_bridge {
     BRIDGE_YES,
     BRIDGE_SIGNED /* append adds and deletes */
 };
+/* What delete does there. */
+enum list_bridge_delete {
+    BRIDGE_DELETE_DROP,
+    BRIDGE_DELETE_PURGE /* as lpurge */
+};
 /* Flags of values, as clients give them. */
 #define CONFIG_FLAGS_MAX 16
 struct flag_set {
@@ -237,6 +242,7 @@ struct list_policy {
     enum list_changes changes;
     enum list_texts sublist_text;
     enum list_bridge bridge;
+    enum list_bridge_delete bridge_delete;
     struct flag_set bridge_flags_in; /* of values that are taken for text */
     uint32_t bridge_flags_out;       /* of answers */
     bool bridge_last_delimiter;      /* behind the last item of an answer, too */

@@ -13,6 +13,7 @@ static const struct need {
 } needs[] = {
     {"ttl_renew", "ttl_s", "ttl_s above 0"},
     {"cap", "max_items", "max_items above 0"},
+    {"bridge_delete", "bridge", "bridge = yes"},
     {"bridge_flags_in", "bridge", "bridge = yes"},
     {"bridge_flags_out", "bridge", "bridge = yes"},
     {"bridge_last_delimiter", "bridge", "bridge = yes"},

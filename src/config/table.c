@@ -58,6 +58,7 @@ static const char *const step_words[] = {"stay", "learn", "move", NULL};
 static const char *const changes_words[] = {"exact", "blind", NULL};
 static const char *const texts[] = {"signed", "delimited", NULL};
 static const char *const bridges[] = {"no", "yes", "signed", NULL};
+static const char *const bridge_deletes[] = {"drop", "purge", NULL};
 
 /* Behind the help of a key: workers read it whenever they need it, so a reload may change it. What
  * a list means, where its items lie, and what is made once at the start, is not live. */
@@ -324,6 +325,8 @@ static const struct config_key keys[] = {
 
     {LISTS("bridge", bridge), TYPE_WORD, 0, 0, "no", "", bridges,
      "yes: get, append, set and memcached's other verbs work on the lists of this prefix; signed: append takes +a-b", START},
+    {LISTS_OF(SINGLE, "bridge_delete", bridge_delete), TYPE_WORD, 0, 0, "drop", "", bridge_deletes,
+     "what delete does under a bridge: drop: it removes the list; purge: it deletes the plain items that the list names, as lpurge does", START},
     {LISTS("bridge_flags_in", bridge_flags_in), TYPE_FLAGS, 0, 0, "0, 16", "", NULL,
      "flags of the values that a bridge takes, comma-separated; it refuses others as serialised or compressed", LIVE},
     {LISTS("bridge_flags_out", bridge_flags_out), TYPE_COUNT, 0, UINT32_MAX, "0", "", NULL,

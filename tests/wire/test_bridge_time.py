@@ -257,6 +257,23 @@ def test_no_change_is_lost_beside_cas(memcacheds, start_daemon, key):
 # --- when things go wrong ---
 
 
+@pytest.mark.config(proxy={"deadline_ms": 100}, **{"pool main": {"timeout_ms": 60000}})
+@pytest.mark.parametrize("request_of, answer", [
+    (lambda value: f"set b-x 0 0 {len(value)}\r\n{value}\r\n", b"STORED"),
+    (lambda value: f"ms b-x {len(value)} ME\r\n{value}\r\n", b"NS"),
+    (lambda _: "touch b-x 100\r\n", b"TOUCHED"),
+])  # fmt: skip
+def test_what_takes_long_waits_as_long_as_the_list_verb(memcached, conn, request_of, answer):
+    """Values that are written in several steps, as lput, and times to live, as ltouch."""
+    fill(conn, "b-x", "a")
+    request = request_of(",".join(f"item-{n:06}" for n in range(20000)))
+    memcached.pause()
+    conn.send(request)
+    assert conn.is_silent(0.4)
+    memcached.resume()
+    assert conn.line() == answer
+
+
 @pytest.mark.thorough
 @pytest.mark.memcacheds(2)
 @pytest.mark.config(proxy={"deadline_ms": 300}, **{"pool main": {"timeout_ms": 5000}})

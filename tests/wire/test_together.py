@@ -39,6 +39,7 @@ SETTINGS = {
     "placement = spread": {"placement": "spread"},
     "bridge = yes": {"bridge": "yes"},
     "bridge = signed": {"bridge": "signed"},
+    "bridge_delete": {"bridge": "yes", "bridge_delete": "purge"},
     "type = couchbase": {"pool": "documents"},
 }
 # The request, and how its answer begins. {k}: the list, which holds a, b and c; {m}: a missing one of
@@ -150,7 +151,7 @@ def test_the_tables_have_all_rows_and_columns():
     assert sorted(verb for row in UNDER_LEASE[0] for verb in row.split(", ")) == sorted(
         verb for verb in VERBS if verb not in ("lgetx", "lconvert"))
     used = {cell for table, _ in (NATIVE, OF_DIALECTS, IN_FILES) for row in table.values() for cell in row.values()}
-    assert used - {"+"} == set(REFUSALS) - {"q"}
+    assert used - {"+"} == set(REFUSALS) - {"q", "y"}
 
 
 @pytest.mark.parametrize("table", [NATIVE, OF_DIALECTS], ids=["native", "dialects"])
@@ -187,8 +188,9 @@ def test_settings_of_one_section(tmp_path):
     rows, kinds = IN_FILES
     cells = {(setting, kind): rows[setting][kind] for setting in rows for kind in kinds}
     for a, b in itertools.combinations(SETTINGS, 2):
-        bridges = {a, b} & {"bridge = yes", "bridge = signed"}
-        cells[a, b] = "q" if bridges and "delimiter = none" in (a, b) else "+"
+        bridges = {a, b} & {"bridge = yes", "bridge = signed", "bridge_delete"}
+        empties = {a, b} == {"bridge_delete", "on_missing = refuse"}
+        cells[a, b] = "q" if bridges and "delimiter = none" in (a, b) else "y" if empties else "+"
     for (a, b), cell in cells.items():
         said = refusal_of(tmp_path, {**SETTINGS[a], **{**SETTINGS, **KINDS, "ttl_s": {"ttl_s": 100}}[b]})
         where = f"{a} with {b}: {cell}, {said}"

@@ -20,6 +20,7 @@ struct purge {
     size_t names_max;
     uint64_t done; /* names that are off the list */
     uint64_t off;  /* of the batch, in the write that is on its way */
+    bool any;      /* the list held a name */
 };
 
 static struct purge **slot_of(const struct work *w)
@@ -66,6 +67,7 @@ static bool choose(struct engine *e, struct work *w)
 {
     struct purge *p = purge_of(w);
     plain_clear(&p->batch);
+    p->any = p->any || w->items.count > 0;
     for (size_t i = 0; i < w->items.count && p->batch.count < p->names_max; i++) {
         if (fold_outcome(&p->kept, w->items.at[i]) == 0) {
             plain_add(e->config, &p->batch, w->items.at[i]);
@@ -122,6 +124,9 @@ static void end(struct engine *e, struct work *w)
         metric_add(e->metrics, METRIC_list_purge_failures, p->batch.kept);
         w->failed = true;
         plain_tell(&p->batch, p->done, w->error);
+    }
+    if (!w->failed && call->condition == LIST_IF_PRESENT && !p->any) {
+        work_finish_first(e, w, LIST_NOT_STORED);
     }
     work_end(e, w);
 }

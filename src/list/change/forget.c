@@ -26,6 +26,7 @@ struct op_forget {
     struct stream stream;
     struct plain_batch batch;
     size_t memory_bytes; /* counted for the batch */
+    bool any;            /* the list held a name */
     bool has_timed;      /* some of the names have a time of their own in the list */
     bool is_all;         /* the batch is all that the list holds, by the head that was read last */
     size_t from, to;     /* the piece of it that is at work */
@@ -83,6 +84,7 @@ static void answer(struct engine *e, struct op_forget *f)
 {
     struct list_call *call = f->call;
     bool refuse = f->op.list->policy->on_missing == ON_MISSING_REFUSE;
+    bool must_be = call->condition == LIST_IF_PRESENT;
     if (f->stream.state == STREAM_FAILED) {
         fail(e, f, false, f->error);
         return;
@@ -95,6 +97,8 @@ static void answer(struct engine *e, struct op_forget *f)
         call_fail(e, f->op.list, call, "%s", f->error);
     } else if (f->stream.state == STREAM_MISSING && refuse && f->done == 0) {
         call_finish(e, f->op.list, call, LIST_MISSING);
+    } else if (must_be && !f->any) {
+        call_finish(e, f->op.list, call, LIST_NOT_STORED);
     } else {
         call_finish(e, f->op.list, call, LIST_OK);
     }
@@ -444,6 +448,7 @@ static void put_name(struct stream *s, const struct entry *entry)
 {
     struct op_forget *f = s->arg;
     plain_add(s->e->config, &f->batch, entry->bytes);
+    f->any = true;
     f->has_timed = f->has_timed || entry->op == ENTRY_TIMED;
 }
 

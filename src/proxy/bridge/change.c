@@ -59,6 +59,9 @@ static enum list_verb list_verb_of(const struct bridge_request *b, const struct 
     case BRIDGE_CAS:
         return native ? LIST_PUT : LIST_SET;
     case BRIDGE_DROP:
+        if (policy->bridge_delete == BRIDGE_DELETE_PURGE) {
+            return LIST_PURGE;
+        }
         /* An ldrop does not look whether there is anything: it appends, or a dialect looks. */
         return b->has_cas || (native && policy->on_missing == ON_MISSING_CREATE) ? LIST_PUT
                                                                                  : LIST_DROP;
@@ -171,11 +174,15 @@ static void fill_put(struct call_part *c, const struct bridge_request *b)
     call->expected = b->cas;
     call->has_exptime = true;
     call->exptime = b->exptime != 0 ? b->exptime : ttl_s;
-    if (c->part.pending->request.data.len <= call->policy->log_hard_limit_bytes / 2) {
-        /* It is written in one step, as other requests of the client are. */
-        call->deadline_us =
-            pending_since_us(c->part.pending) + (uint64_t)w->config->deadline_ms * 1000;
-    }
+}
+
+/* Does the call have long_timeout_ms? A content that is written in one step does not. */
+static bool takes_long(const struct call_part *c)
+{
+    size_t bytes = c->part.pending->request.data.len;
+    bool in_one_step =
+        c->call.verb == LIST_PUT && bytes <= c->call.policy->log_hard_limit_bytes / 2;
+    return list_verb_has(c->call.verb, LIST_LONG) && !in_one_step;
 }
 
 static void start_single(struct pending *p)
@@ -205,6 +212,9 @@ static void start_single(struct pending *p)
     } else if (b.verb == BRIDGE_TOUCH) {
         c->call.has_exptime = true;
         c->call.exptime = b.exptime;
+    }
+    if (takes_long(c)) {
+        c->call.deadline_us = pending_since_us(p) + (uint64_t)w->config->long_timeout_ms * 1000;
     }
     metric_inc(&w->metrics, call_part_metric(c->call.verb));
     call_part_submit(c);
@@ -279,7 +289,11 @@ void bridge_single(struct client *client, const struct request *r, struct block 
     read_request(r, &b);
     if (bridge_refuses(client, r, policy, &b)) {
         metric_inc(&client->worker->metrics, pending_metric(r));
-    } else {
-        pending_count(pending_add(client, &single_handler, r, block), pending_metric(r), 1);
+        return;
     }
+    struct pending *p = pending_add(client, &single_handler, r, block);
+    if (list_verb_of(&b, policy) == LIST_PURGE) {
+        p->turn = TURN_ALONE; /* it deletes plain items */
+    }
+    pending_count(p, pending_metric(r), 1);
 }

@@ -41,7 +41,7 @@ void bridge_add_touch(struct call_part *c, int64_t exptime)
 
 bool bridge_failed(struct call_part *c, char line[CALL_PART_LINE_MAX])
 {
-    char own[32], text[CALL_PART_LINE_MAX];
+    char own[48], text[CALL_PART_LINE_MAX];
     const struct pending *p = c->part.pending;
     const struct list_call *call = &c->call;
     if (!list_reply_failed(call)) {
@@ -52,10 +52,11 @@ bool bridge_failed(struct call_part *c, char line[CALL_PART_LINE_MAX])
         call = &c->more->second;
     }
     call_part_failure(p->client->worker, call, line);
-    /* What a dialect refuses it calls by the list's verb; the client knows its own. */
-    int len = snprintf(own, sizeof own, "CLIENT_ERROR %s: ", list_verb_word(call->verb));
+    /* The engine calls it by the list's verb; the client knows its own. */
+    const char *who = call->status == LIST_CLIENT_ERROR ? "CLIENT" : "SERVER";
+    int len = snprintf(own, sizeof own, "%s_ERROR %s: ", who, list_verb_word(call->verb));
     if (strncmp(line, own, (size_t)len) == 0) {
-        snprintf(text, sizeof text, "CLIENT_ERROR %.*s: %s", SLICE_ARGS(p->request.verb->text),
+        snprintf(text, sizeof text, "%s_ERROR %.*s: %s", who, SLICE_ARGS(p->request.verb->text),
                  line + len);
         memcpy(line, text, sizeof text);
     }

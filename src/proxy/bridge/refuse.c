@@ -86,9 +86,10 @@ static bool refuse_exactness(struct client *client, const struct request *r,
                       SLICE_ARGS(r->verb->text));
         return true;
     }
-    /* An empty list would be left of it. */
-    if (b->verb == BRIDGE_DROP && b->has_cas &&
-        (!native || policy->on_missing == ON_MISSING_REFUSE)) {
+    /* An empty list would be left of it, and a purge takes several steps. */
+    bool drops_at_once = native && policy->on_missing == ON_MISSING_CREATE &&
+                         policy->bridge_delete == BRIDGE_DELETE_DROP;
+    if (b->verb == BRIDGE_DROP && b->has_cas && !drops_at_once) {
         bridge_refuse(client, r, "CLIENT_ERROR %.*s of this list has no flag C (bridge)",
                       SLICE_ARGS(r->verb->text));
         return true;
