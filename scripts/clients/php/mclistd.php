@@ -177,7 +177,7 @@ class Lists
 
     private function isWord(string $word): bool { return preg_match('/^[^\x00-\x20\x7f]+$/D', $word) === 1; }
 
-    private function line(string ...$words): string
+    protected function line(string ...$words): string
     {
         foreach ($words as $word) {
             if ($this->isWord($word)) continue;
@@ -187,7 +187,7 @@ class Lists
         return implode(' ', $words);
     }
 
-    private function data(string $item): string { return strlen($item) . "\r\n$item\r\n"; }
+    protected function data(string $item): string { return strlen($item) . "\r\n$item\r\n"; }
 
     private function some(array $words): array
     {
@@ -209,7 +209,8 @@ class Lists
 
     private function ask(string $shape, string ...$words) { return $this->do($shape, $this->line(...$words) . "\r\n"); }
 
-    protected function do(string $shape, string $request)
+    /** $shape: the method that makes a value of the answer, or a function that does. */
+    protected function do(string|\Closure $shape, string $request)
     {
         [$result] = $this->runAll([[$shape, $request]]);
         if ($result instanceof Error) throw $result;
@@ -308,13 +309,14 @@ class Lists
         }
     }
 
-    private function result(string $shape)
+    private function result(string|\Closure $shape)
     {
         try {
             $answer = $this->answer();
         } catch (Refused $error) {
             return $error;
         }
+        if ($shape instanceof \Closure) return $shape($answer);
         if (is_array($answer)) {
             if (in_array($shape, ['items', 'whole', 'versioned', 'each', 'stats'], true)) return $this->$shape($answer);
         } elseif ($shape === 'done') {
@@ -368,7 +370,7 @@ class Pipeline extends Lists
 
     public function __construct(private Lists $lists) {}
 
-    protected function do(string $shape, string $request)
+    protected function do(string|\Closure $shape, string $request)
     {
         $this->calls[] = [$shape, $request];
         return null;

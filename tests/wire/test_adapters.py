@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The adapters of frameworks in scripts/clients: the tests of tests/wire/adapters, in the words of
+each framework; that these tests see a fault; what a tag that was purged leaves; the READMEs."""
+
+import os
+import re
+import shutil
+import subprocess
+import threading
+
+import pytest
+
+from client_support import Page, works
+from harness import HOST, ROOT, TIMEOUT_S, wait_for_exit, wait_until
+
+pytestmark = pytest.mark.release
+
+HERE = ROOT / "tests/wire/adapters"
+CLIENTS = ROOT / "scripts/clients"
+SYMFONY = "Symfony/Component/Cache/autoload.php"
+
+
+class Adapter:
+    """packages: what Debian calls that which is_there looks for; tests: what runs its tests, all or
+    one; agent: a program that does what the lines of its input say."""
+
+    def __init__(self, packages, is_there, tests, only, agent, readme):
+        self.packages, self.is_there, self.readme = packages, is_there, readme
+        self.tests, self.only, self.agent = tests, only, agent
+
+
+ADAPTERS = {
+    "symfony": Adapter(
+        "php-cli php-symfony-cache php-cache-integration-tests phpunit",
+        lambda: works("php", "-r", f"require '{SYMFONY}'; require 'Cache/IntegrationTests/autoload.php';")
+        and works("phpunit", "--version"),
+        ["php", "-d", "zend.assertions=1", "/usr/bin/phpunit", "--do-not-cache-result", "SymfonyTest.php"],
+        "--filter={}$",
+        ["php", "symfony.php"],
+        "php/symfony/README.md",
+    ),
+}
+
+# A fault -> adapter, the test that sees it, file, what stands there, what stands there instead.
+FAULTS = {
+    "a lost list is not seen": ("symfony", "testItemsOfALostTagAreMissed", "php/tagged.php",
+        "&& $firsts[$tag] === $generation", ""),
+    "tags that the item had are not added": ("symfony",
+        "testASaveAddsTheTagsThatAPurgeHasTakenOffMeanwhile", "php/symfony/TagAwareAdapter.php",
+        "fn($tag) => Tagged::key($this->getId($this->tagPrefix . $tag)), array_values($names)",
+        "[Tagged::class, 'key'], array_keys(array_filter($addTagData, fn($ids) => in_array($id, $ids)))"),
+    "tags that it has no more stay": ("symfony", "testTagsAreCleanedOnSave", "php/symfony/TagAwareAdapter.php",
+        "        $this->doDeleteTagRelations($removeTagData);\n", ""),
+    "keys stay in lists": ("symfony", "testKeysLeaveAListBehindTheirItems", "php/tagged.php",
+        "->laddt($tag, $this->lifetime($seconds) + self::SLACK_S, $key)", "->ladd($tag, $key)"),
+    "a list without a generation is left": ("symfony", "testAListWithoutAGenerationIsPurgedAndBegunAnew",
+        "php/tagged.php", "elseif ($first !== null) $packet->lpurge((string) $tag);", ""),
+    "keys as they are": ("symfony", "testTagsAndKeysOfAnyLetters", "php/tagged.php",
+        "rawurlencode($name)", "$name"),
+    "a long key loses its end": ("symfony", "testTagsAndKeysOfAnyLetters", "php/tagged.php",
+        ". '~' . strtr(rtrim(base64_encode(hash('sha256', $name, true)), '='), '+/', '-_')", ""),
+}  # fmt: skip
+
+
+def skip_unless_there(adapter):
+    if not adapter.is_there():
+        pytest.skip(f"not installed: {adapter.packages}")
+
+
+def environment(port, clients):
+    return {**os.environ, "PROXY": f"{HOST}:{port}", "CLIENTS": str(clients), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def run_tests(adapter, port, only=None, clients=CLIENTS):
+    command = adapter.tests + ([adapter.only.format(only)] if only else [])
+    return subprocess.run(
+        command, cwd=HERE, env=environment(port, clients), capture_output=True, text=True,
+        timeout=20 * TIMEOUT_S, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.memcacheds(2)
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_it_does_what_its_framework_expects(daemon, name):
+    skip_unless_there(ADAPTERS[name])
+    done = run_tests(ADAPTERS[name], daemon.port)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^OK\b", done.stdout + done.stderr, re.MULTILINE)
+    assert "skipped" not in (done.stdout + done.stderr).lower()
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_seen(daemon, tmp_path, fault):
+    name, test, file, old, new = FAULTS[fault]
+    skip_unless_there(ADAPTERS[name])
+    clients = tmp_path / "clients"
+    shutil.copytree(CLIENTS, clients)
+    text = (clients / file).read_text("utf-8")
+    assert text.count(old) == 1
+    (clients / file).write_text(text.replace(old, new), "utf-8")
+    done = run_tests(ADAPTERS[name], daemon.port, test, clients)
+    assert done.returncode != 0
+    assert "failed" in done.stdout + done.stderr or "FAIL" in done.stdout + done.stderr, done.stdout
+    assert run_tests(ADAPTERS[name], daemon.port, test).returncode == 0
+
+
+# --- what a purge leaves ---
+
+
+class Agent:
+    def __init__(self, adapter, port):
+        self.process = subprocess.Popen(
+            [*adapter.agent, f"{HOST}:{port}"], cwd=HERE, env=environment(port, CLIENTS),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def ask(self, *words):
+        self.process.stdin.write("\t".join(words) + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().rstrip("\n")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        code = wait_for_exit(self.process)
+        self.process.stdout.close()
+        assert code == 0
+
+
+FAST = {"timeout_ms": 1000, "connect_timeout_ms": 500, "retry_min_ms": 5, "retry_max_ms": 20}
+
+
+@pytest.mark.memcacheds(3)
+@pytest.mark.config(**{"pool main": FAST})
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_a_purged_tag_leaves_no_page_though_memcacheds_were_restarted(daemon, memcacheds, name):
+    """Three programs save pages, a fourth one purges, and each memcached is started anew meanwhile:
+    with one tag for all, one of them has its list."""
+    adapter = ADAPTERS[name]
+    skip_unless_there(adapter)
+    stopped, pages = threading.Event(), [f"page {number}" for number in range(60)]
+    saved = [0, 0, 0]
+
+    def write(number):
+        with Agent(adapter, daemon.port) as agent:
+            at = 0
+            while not stopped.is_set():
+                saved[number] += agent.ask("save", pages[at % len(pages)], str(at), "all", f"writer {number}") == "yes"
+                at += 7
+
+    writers = [threading.Thread(target=write, args=[number]) for number in range(3)]
+    for writer in writers:
+        writer.start()
+    with Agent(adapter, daemon.port) as agent:
+        for memcached in memcacheds:
+            for _ in range(3):
+                agent.ask("purge", "all")
+                wait_for_more(saved)
+            memcached.stop()
+            memcached.start()
+            wait_for_more(saved)
+        stopped.set()
+        for writer in writers:
+            writer.join()
+        assert [page for page in pages if agent.ask("get", page) != "miss"], "there is something to purge"
+        assert agent.ask("purge", "all") == "yes"
+        assert [page for page in pages if agent.ask("get", page) != "miss"] == []
+        assert agent.ask("save", pages[0], "new", "all") == "yes"
+        assert agent.ask("get", pages[0]) == "is new"
+
+
+def wait_for_more(saved):
+    seen = sum(saved)
+    wait_until("pages are saved", lambda: sum(saved) >= seen + 20)
+
+
+# --- the READMEs ---
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_the_page_of_the_readme(daemon, tmp_path, name):
+    adapter = ADAPTERS[name]
+    skip_unless_there(adapter)
+    page = Page(CLIENTS / adapter.readme)
+    page.write(tmp_path, daemon.port)
+    install(name, tmp_path)
+    (program,) = page.outputs
+    done = subprocess.run(
+        ["php", program], cwd=tmp_path, capture_output=True, text=True, timeout=6 * TIMEOUT_S, check=False
+    )
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", page.outputs[program])
+
+
+def install(name, folder):
+    """What composer makes of it."""
+    if name == "symfony":
+        (folder / "vendor").mkdir()
+        files = ["mclistd.php", "tagged.php", "symfony/TagAwareAdapter.php"]
+        lines = [f"require '{SYMFONY}';", *(f"require '{CLIENTS}/php/{file}';" for file in files)]
+        (folder / "vendor/autoload.php").write_text("<?php\n" + "\n".join(lines) + "\n", "utf-8")
