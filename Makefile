@@ -284,7 +284,7 @@ format: ## clang-format all C files in place
 
 # The scripts that are for operators, as commands: mclistd-NAME.
 COMMANDS := convert sweep lists cli
-PARTS    := convert lists cli
+PARTS    := convert lists servers cli
 LIBDIR   := $(PREFIX)/lib/mclistd
 MANDIR   ?= $(PREFIX)/share/man
 COMPLETE := $(PREFIX)/share/bash-completion/completions
@@ -307,6 +307,7 @@ install: all ## install under DESTDIR and PREFIX; never overwrites a configurati
 	install -m 755 $(COMMANDS:%=scripts/%) $(DESTDIR)$(LIBDIR)
 	install -m 644 scripts/mclistd_convert/*.py $(DESTDIR)$(LIBDIR)/mclistd_convert
 	install -m 644 scripts/mclistd_lists/*.py $(DESTDIR)$(LIBDIR)/mclistd_lists
+	install -m 644 scripts/mclistd_servers/*.py $(DESTDIR)$(LIBDIR)/mclistd_servers
 	install -m 644 scripts/mclistd_cli/*.py docs/verbs.md $(DESTDIR)$(LIBDIR)/mclistd_cli
 	for c in $(COMMANDS); do ln -sf ../lib/mclistd/$$c $(DESTDIR)$(PREFIX)/bin/mclistd-$$c; done
 	$(if $(WITH_MAN),set -e; pages=$$(mktemp -d); $(MAKE_MAN) $$pages; for p in $(MAN); do \

@@ -144,6 +144,10 @@ class Session:
         try:
             request.check_count(verb, words[1:])
             request.check_clean(words[1:])
+            if verb.name == "servers":
+                from mclistd_servers import main as servers  # few need it
+
+                return servers.run(self.connection.address.name, [to_text(w) for w in words[1:]])
             if verb.name == "top":
                 return self._top(words[1:])
             return self._show_lines(self.admin.ask(words))

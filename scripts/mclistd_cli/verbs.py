@@ -60,6 +60,7 @@ drain SERVER: takes a server out of use: what it was asked is answered, all else
 undrain SERVER: uses it again
 where KEY: which servers have the items of a key, the plain one and those of a list
 trace KEY [N]: the next N requests that name the key, 20 by default, and what they cause
+servers ACTION [WORD...]: gives a pool other servers while all is in use: plan, status, move, step, back, sweep
 top [--once]: a live view: requests, times, servers, hottest keys, slow clients; q ends it
 """
 

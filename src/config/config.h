@@ -103,7 +103,8 @@ enum down_reads { DOWN_READS_ERROR, DOWN_READS_MISS };
 #define CONFIG_GIVEN_NOT 0
 #define CONFIG_GIVEN_BY_OPTION UINT32_MAX /* of the command line */
 
-enum pool_step { STEP_STAY, STEP_LEARN, STEP_MOVE };
+/* How far a change of a pool's servers has come. STEP_STAY: none is under way. */
+enum pool_step { STEP_STAY, STEP_LEARN, STEP_MOVE, STEP_MOVED };
 
 struct pool_config {
     char name[CONFIG_NAME_MAX + 1];
@@ -130,7 +131,7 @@ struct pool_config {
     /* The pool whose servers this one's lists move to, or "" (list/moving/moving.h). */
     char next_name[CONFIG_NAME_MAX + 1];
     uint32_t next_index; /* position in config.pools */
-    enum pool_step step; /* how far they have come */
+    enum pool_step step; /* to begin with; the gate says what is in force */
     uint32_t next_bytes; /* memory per worker for where lists are that move */
     bool tls;
     char tls_ca[CONFIG_NAME_MAX + 1];   /* "" = what the system trusts */

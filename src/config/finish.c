@@ -501,6 +501,7 @@ static int check_next(const struct config *config, struct pool_config *pool,
     if (!place_pool(config, pool->next_name, &pool->next_index)) {
         return refuse_pool(&place, "next", pool->next_name);
     }
+    pool->step = pool->step == STEP_STAY ? STEP_LEARN : pool->step;
     if (pool->gate_s == 0) {
         return refuse(&place, "next needs a gate: gate_s must not be 0");
     }

@@ -54,7 +54,7 @@ static const char *const dialects[] = {"native", "simple", "tombstone", "signed"
 static const char *const ttl_renew_words[] = {"never", "change", "read", NULL};
 static const char *const compatibilities[] = {"safe", "strict", NULL};
 static const char *const migrations[] = {"no", "native", NULL};
-static const char *const step_words[] = {"stay", "learn", "move", NULL};
+static const char *const step_words[] = {"stay", "learn", "move", "done", NULL};
 static const char *const changes_words[] = {"exact", "blind", NULL};
 static const char *const texts[] = {"signed", "delimited", NULL};
 static const char *const bridges[] = {"no", "yes", "signed", NULL};
@@ -233,7 +233,7 @@ static const struct config_key keys[] = {
     {MEMCACHED("next", next_name), TYPE_TEXT, 0, 1, "", "", NULL,
      "name of the pool whose servers the lists of this one move to; empty: they stay", START},
     {MEMCACHED("step", step), TYPE_WORD, 0, 0, "stay", "", step_words,
-     "how far the move to next has come: stay, learn or move; no two proxies may be more than one step apart", START},
+     "the step of the move to next that the proxy begins with where no server's gate has a later one; stay: learn", START},
     {MEMCACHED("next_bytes", next_bytes), TYPE_BYTES, 64 * K, 1 * G, "2m", "bytes", NULL,
      "memory per worker for what is known of lists that move to next; a list that does not fit is looked up anew", START},
     {POOL("tls", tls), TYPE_YES_NO, 0, 0, "no", "", NULL,

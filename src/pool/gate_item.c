@@ -21,6 +21,9 @@
 /* Of a list of servers, so much is told. */
 #define SERVERS_TOLD_MAX 400
 
+/* Steps that operators take; gate_item_change has room for so many. */
+#define GATE_TURN_MAX 0x1fffffff
+
 struct line {
     struct slice prefix; /* escaped */
     struct slice rules;  /* ELSEWHERE: its lists are in another pool */
@@ -32,7 +35,7 @@ struct gate_item {
     size_t server;
     struct slice places;
     struct slice next; /* places by the new servers; empty: lists do not move */
-    enum pool_step step;
+    struct gate_step step;
     struct slice servers, distribution, hash; /* as written; empty: a bucket */
     struct pool_config *rule;
     struct shard *shard; /* see shard_of */
@@ -197,7 +200,7 @@ static const struct config_key *step_key(void)
     return config_key_known(SECTION_POOL, "step");
 }
 
-char *gate_item_body(const struct config *config, size_t pool_index)
+char *gate_item_body(const struct config *config, size_t pool_index, struct gate_step step)
 {
     const struct pool_config *pool = &config->pools[pool_index];
     char *text = NULL;
@@ -206,8 +209,9 @@ char *gate_item_body(const struct config *config, size_t pool_index)
     CHECK(out != NULL);
     fprintf(out, "change = %" PRIu32 "\nplaces = %016" PRIx64 "\n", pool->change, places_of(pool));
     if (pool->next_name[0] != '\0') {
-        fprintf(out, "next = %016" PRIx64 " %s\n", places_of(&config->pools[pool->next_index]),
-                step_key()->words[pool->step]);
+        fprintf(out, "next = %016" PRIx64 " %s %" PRIu32 "\n",
+                places_of(&config->pools[pool->next_index]), step_key()->words[step.step],
+                step.turn);
     }
     write_rule(out, pool);
     for (size_t i = 0; i < config->list_count; i++) {
@@ -280,14 +284,18 @@ static bool read_rule(struct gate_item *item, const char *name, struct slice val
     return value_parse(config_key_known(SECTION_POOL, name), item->rule, value, error) == 0;
 }
 
-/* PLACES STEP */
+/* PLACES STEP TURN */
 static bool read_next(struct gate_item *item, struct slice line)
 {
+    struct slice word;
+    uint64_t turn;
     unsigned step;
-    if (!take_until(&line, ' ', &item->next) || !config_word_find(step_key(), line, &step)) {
+    if (!take_until(&line, ' ', &item->next) || !take_until(&line, ' ', &word) ||
+        !config_word_find(step_key(), word, &step) || !slice_to_u64(line, &turn) ||
+        turn > GATE_TURN_MAX) {
         return false;
     }
-    item->step = (enum pool_step)step;
+    item->step = (struct gate_step){(enum pool_step)step, (uint32_t)turn};
     return true;
 }
 
@@ -399,7 +407,18 @@ void gate_item_destroy(struct gate_item **slot)
 
 uint64_t gate_item_change(const struct gate_item *item)
 {
-    return item->change * (STEP_MOVE + 1) + item->step;
+    return item->change << 32 | (uint64_t)item->step.turn << 3 | item->step.step;
+}
+
+const char *gate_step_name(struct gate_step step)
+{
+    return step_key()->words[step.step];
+}
+
+struct gate_step gate_item_later_step(const struct gate_item *mine, const struct gate_item *item)
+{
+    bool same = gate_item_same_places(mine, item) && slice_equal(mine->next, item->next);
+    return same && item->step.turn > mine->step.turn ? item->step : mine->step;
 }
 
 size_t gate_item_server(const struct gate_item *item)
@@ -442,7 +461,7 @@ static const struct line *line_of(const struct gate_item *item, struct slice key
 /* Has `done` the servers alone that the lists of the other move to? */
 static bool is_behind(const struct gate_item *done, const struct gate_item *moves)
 {
-    return moves->step == STEP_MOVE && done->next.len == 0 &&
+    return moves->step.step == STEP_MOVED && done->next.len == 0 &&
            slice_equal(done->places, moves->next);
 }
 
@@ -535,14 +554,15 @@ static bool tell_lists(struct why *why, const struct gate_item *mine, const stru
     return all;
 }
 
-/* Proxies work together whose lists move to the same places, and that are one step apart at most:
- * of these, behind `move` comes a file with the new servers alone. */
+/* Proxies work together whose lists move to the same places: whoever takes a step waits until none
+ * of them is behind. Files without next go with `learn`, those with the new servers alone with
+ * `done`. */
 static bool steps_agree(const struct gate_item *a, const struct gate_item *b)
 {
     if (gate_item_same_places(a, b)) {
-        int apart = (int)a->step - (int)b->step;
-        bool same = a->next.len == 0 || b->next.len == 0 || slice_equal(a->next, b->next);
-        return same && apart >= -1 && apart <= 1;
+        return slice_equal(a->next, b->next) ||
+               (a->next.len == 0 && b->step.step == STEP_LEARN) ||
+               (b->next.len == 0 && a->step.step == STEP_LEARN);
     }
     return is_behind(a, b) || is_behind(b, a);
 }
@@ -559,7 +579,7 @@ bool gate_item_agrees(const struct gate_item *mine, const struct gate_item *othe
         } else {
             tell(&why,
                  "lists that move: this proxy: step = %s, the pool: step = %s, or another next",
-                 step_key()->words[mine->step], step_key()->words[other->step]);
+                 gate_step_name(mine->step), gate_step_name(other->step));
         }
     } else if (gate_item_same_places(mine, other) && place != other->server && !sorts(mine->rule)) {
         agrees = false;

@@ -7,7 +7,8 @@
  *     server = 0                            which of the servers holds this copy
  *     change = 7                            the pool's setting; a higher one wins
  *     places = 5d0c3fa1e97b2240             where 4,096 keys go, as a number
- *     next = 03b1c84d7720aa19 move          only while lists move: where they go, and the step
+ *     next = 03b1c84d7720aa19 move 1        only while lists move: where they go, how far that has
+ *                                           come, and how often an operator has taken a step
  *     distribution = ketama_weighted        these three: of a pool of memcacheds
  *     hash = default
  *     servers = 10.0.0.1:11211, 10.0.0.2:11211 3
@@ -39,12 +40,19 @@
 
 struct gate_item;
 
+/* How far a change of servers has come. Of two the one with the higher turn is right: it was taken
+ * later. turn 0: the file's, nobody has taken a step yet. */
+struct gate_step {
+    enum pool_step step;
+    uint32_t turn;
+};
+
 /* The item's key on each server of the pool: mclistd#pool.NAME, where NAME is a hash if it has
  * bytes that a key cannot have, or too many. Writes a text of up to KEY_BYTES_MAX bytes to out. */
 void gate_item_key(const struct pool_config *pool, char out[KEY_BYTES_MAX + 1]);
-/* What the texts of the pool have in common, all behind `server`; the caller's, who frees it. Takes
- * some milliseconds, of many servers. */
-char *gate_item_body(const struct config *config, size_t pool_index);
+/* What the texts of the pool have in common, all behind `server`, while it is in that step; the
+ * caller's, who frees it. Takes some milliseconds, of many servers. */
+char *gate_item_body(const struct config *config, size_t pool_index, struct gate_step step);
 /* The text for the server in that place; the caller's, who frees it. */
 char *gate_item_write(const char *body, size_t place);
 /* Place of the pool's server with that index. */
@@ -61,6 +69,10 @@ void gate_item_destroy(struct gate_item **item);
 /* Of two that differ, the higher one is right: the pool's change, and in it the step of lists that
  * move. */
 uint64_t gate_item_change(const struct gate_item *item);
+const char *gate_step_name(struct gate_step step);
+/* The item's step, if it speaks of the same change of servers as `mine` and has come further; else
+ * that of `mine`. */
+struct gate_step gate_item_later_step(const struct gate_item *mine, const struct gate_item *item);
 size_t gate_item_server(const struct gate_item *item);
 /* Is a server of that name one of those of who wrote the item? */
 bool gate_item_has_server(const struct gate_item *item, const char *name);

@@ -19,7 +19,7 @@ static char why[GATE_WHY_MAX];
 static struct gate_item *item_of(const char *file, size_t place)
 {
     struct config *config = good(file);
-    char *body = gate_item_body(config, 0), *text = gate_item_write(body, place);
+    char *body = gate_item_body(config, 0, (struct gate_step){.step = config->pools[0].step}), *text = gate_item_write(body, place);
     struct gate_item *item;
     assert_int_equal(gate_item_read(slice_of(text), &item), GATE_ITEM);
     assert_int_equal(gate_item_server(item), place);
@@ -56,7 +56,7 @@ static void writes_what_must_agree(void **state)
     struct config *config =
         good(POOL "b:2, a:1 3\nchange = 7\n[pool q]\nservers = x\n[lists]\n[lists s ]\n"
                   "dialect = signed\nmigrate = native\n[lists q:]\npool = q\n");
-    char *body = gate_item_body(config, 0), *text = gate_item_write(body, 1);
+    char *body = gate_item_body(config, 0, (struct gate_step){.step = config->pools[0].step}), *text = gate_item_write(body, 1);
     const char *places = strstr(text, "places = ");
     assert_non_null(places);
     memcpy((char *)(uintptr_t)places, "places = 0123456789abcdef", 25);
@@ -281,18 +281,62 @@ static void what_is_said_fits(void **state)
 
 #define NEXT "next = grown\nstep = %s\n[pool grown]\nservers = a:1, b:2, c:3\n[lists]\npool = p\n"
 
+static struct gate_item *item_in_step(const char *file, enum pool_step step, uint32_t turn)
+{
+    struct config *config = good(file);
+    char *body = gate_item_body(config, 0, (struct gate_step){step, turn});
+    char *text = gate_item_write(body, 0);
+    struct gate_item *item;
+    assert_int_equal(gate_item_read(slice_of(text), &item), GATE_ITEM);
+    free(text);
+    free(body);
+    config_destroy(&config);
+    return item;
+}
+
+/* Who has slept through two steps takes the last one: nothing of it was answered meanwhile. */
+static void the_later_step_of_the_same_change_is_taken(void **state)
+{
+    (void)state;
+    char file[256], other_file[256];
+    snprintf(file, sizeof file, "[pool p]\nservers = a:1, b:2\n" NEXT, "learn");
+    snprintf(other_file, sizeof other_file, "[pool p]\nservers = a:1, d:2\n" NEXT, "learn");
+    struct gate_item *mine = item_in_step(file, STEP_LEARN, 0);
+    struct gate_item *moves = item_in_step(file, STEP_MOVE, 1);
+    struct gate_item *moved = item_in_step(file, STEP_MOVED, 2);
+    struct gate_item *back = item_in_step(file, STEP_LEARN, 4);
+    struct gate_item *other = item_in_step(other_file, STEP_MOVED, 6);
+    assert_true(gate_item_agrees(mine, moved, 0, NULL));
+    assert_int_equal(gate_item_later_step(mine, moved).step, STEP_MOVED);
+    assert_int_equal(gate_item_later_step(mine, moved).turn, 2);
+    assert_int_equal(gate_item_later_step(moves, back).step, STEP_LEARN);
+    assert_int_equal(gate_item_later_step(back, moves).turn, 4);
+    assert_int_equal(gate_item_later_step(moves, other).turn, 1);
+    assert_true(gate_item_change(moves) < gate_item_change(moved));
+    assert_true(gate_item_change(moved) < gate_item_change(back));
+    gate_item_destroy(&mine);
+    gate_item_destroy(&moves);
+    gate_item_destroy(&moved);
+    gate_item_destroy(&back);
+    gate_item_destroy(&other);
+}
+
 static void test_proxies_one_step_of_a_move_apart_agree(void **state)
 {
     (void)state;
     static const char stay[] = "[pool p]\nservers = a:1, b:2\n[lists]\npool = p\n";
     static const char done[] = "[pool p]\nservers = a:1, b:2, c:3\n[lists]\npool = p\n";
-    char learn[256], move[256];
+    char learn[256], move[256], moved[256];
     snprintf(learn, sizeof learn, "[pool p]\nservers = a:1, b:2\n" NEXT, "learn");
     snprintf(move, sizeof move, "[pool p]\nservers = a:1, b:2\n" NEXT, "move");
+    snprintf(moved, sizeof moved, "[pool p]\nservers = a:1, b:2\n" NEXT, "done");
     assert_true(agree(stay, learn));
     assert_true(agree(learn, move));
-    assert_true(agree(move, done));
+    assert_true(agree(move, moved));
+    assert_true(agree(moved, done));
     assert_false(agree(stay, move));
+    assert_false(agree(stay, moved));
+    assert_false(agree(move, done));
     assert_false(agree(learn, done));
     struct gate_item *mine = item_of(stay, 0), *other = item_of(move, 0);
     const size_t places[] = {0, 1};
@@ -306,6 +350,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_proxies_one_step_of_a_move_apart_agree),
+        cmocka_unit_test(the_later_step_of_the_same_change_is_taken),
         cmocka_unit_test(writes_what_must_agree),
         cmocka_unit_test(tells_which_servers_it_knows),
         cmocka_unit_test(keys_are_names),

@@ -34,6 +34,7 @@ struct gate_server {
     struct exchange x;
     enum seen seen;
     enum seen seen_of_item; /* where the text is the same as before */
+    uint32_t turn_of_item;  /* of this proxy, when it was compared */
     struct gate_item *item; /* of SEEN_EQUAL, SEEN_LOWER, SEEN_OTHER */
     char *value;            /* its text; or what is being written */
     size_t value_len;
@@ -52,6 +53,7 @@ struct gate_pool {
     struct pool *pool; /* the first worker's; NULL: not asked */
     char key[KEY_BYTES_MAX + 1];
     struct event timer;
+    struct gate_step step;
     char *body; /* of the item that this proxy writes */
     struct gate_item *mine;
     struct gate_server *servers;
@@ -299,6 +301,52 @@ static void replace(struct gate_pool *p, struct gate_server *lower, const struct
     take_other(p, lower, mono_us(p) + 2 * (uint64_t)p->config->gate_s * 1000000);
 }
 
+/* --- how far lists have moved ---------------------------------------------------------------- */
+
+/* Makes the item of this proxy anew for its step. */
+static void make_own(struct gate_pool *p)
+{
+    gate_item_destroy(&p->mine);
+    free(p->body);
+    p->body = gate_item_body(p->gate->shared->config, p->index, p->step);
+    char *text = gate_item_write(p->body, 0);
+    CHECK(gate_item_read(slice_of(text), &p->mine) == GATE_ITEM);
+    free(text);
+}
+
+/* Who goes on in the step `move`, or behind it, has waited already. */
+static void set_moves(struct gate_pool *p)
+{
+    _Atomic uint64_t *at_us = &p->gate->shared->moves_at_us[p->index];
+    if (p->step.step < STEP_MOVE) {
+        atomic_store(at_us, UINT64_MAX);
+    } else if (atomic_load(at_us) == UINT64_MAX) {
+        atomic_store(at_us, mono_us(p) + GATE_MOVES_AFTER_ROUNDS * (uint64_t)p->config->gate_s *
+                                             1000000);
+    }
+}
+
+/* Takes the latest step that any server says. With the lock. */
+static void follow_step(struct gate_pool *p)
+{
+    struct gate_step step = p->step;
+    for (size_t i = 0; i < p->server_count; i++) {
+        struct gate_server *s = &p->servers[i];
+        struct gate_step later = step;
+        if (s->seen == SEEN_EQUAL) {
+            later = gate_item_later_step(p->mine, s->item);
+        }
+        step = later.turn > step.turn ? later : step;
+    }
+    if (step.turn != p->step.turn) {
+        p->step = step;
+        make_own(p);
+        set_moves(p);
+        log_warn("pool %s: step %s of the move to %s (number %u), as the servers say",
+                 p->config->name, gate_step_name(step), p->config->next_name, (unsigned)step.turn);
+    }
+}
+
 /* True when this proxy is not the unequal one, and may write. */
 static bool judge(struct gate_pool *p)
 {
@@ -306,6 +354,7 @@ static bool judge(struct gate_pool *p)
     struct gate_server *other = find_right(p, SEEN_OTHER), *lower = find_right(p, SEEN_LOWER);
     bool right = other == NULL;
     pthread_mutex_lock(&p->gate->lock);
+    follow_step(p);
     if (other != NULL) {
         say(p, other->why);
         p->missed = 0;
@@ -434,7 +483,8 @@ static void say_foreign(struct gate_server *s, enum gate_kind kind)
 static enum seen look_at(struct gate_server *s, const struct be_reply *reply)
 {
     struct gate_pool *p = s->pool;
-    bool same = s->item != NULL && reply->value.len == s->value_len &&
+    bool same = s->item != NULL && s->turn_of_item == p->step.turn &&
+                reply->value.len == s->value_len &&
                 memcmp(reply->value.p, s->value, s->value_len) == 0;
     s->cas = reply->cas;
     s->epoch = reply->epoch;
@@ -455,6 +505,7 @@ static enum seen look_at(struct gate_server *s, const struct be_reply *reply)
     CHECK(s->value != NULL);
     memcpy(s->value, reply->value.p, reply->value.len);
     s->value_len = reply->value.len;
+    s->turn_of_item = p->step.turn;
     if (gate_item_agrees(p->mine, s->item, s->place, s->why)) {
         return SEEN_EQUAL;
     }
@@ -517,10 +568,9 @@ static void on_gate_timer(evutil_socket_t fd, short what, void *arg)
 static void start_pool(struct gate_pool *p, struct pool *pool)
 {
     struct timeval interval = {p->config->gate_s, 0};
-    p->body = gate_item_body(p->gate->shared->config, p->index);
-    char *text = gate_item_write(p->body, 0);
-    CHECK(gate_item_read(slice_of(text), &p->mine) == GATE_ITEM);
-    free(text);
+    p->step = (struct gate_step){.step = p->config->step};
+    make_own(p);
+    set_moves(p);
     gate_item_key(p->config, p->key);
     p->server_count = p->config->type == POOL_COUCHBASE ? 1 : p->config->server_count;
     p->servers = calloc(p->server_count, sizeof *p->servers);
@@ -562,7 +612,9 @@ void gate_create(struct shared *s)
         p->index = i;
         p->config = &s->config->pools[i];
         p->until_us = UINT64_MAX;
-        p->is_first = p->config->gate_s != 0 && has_lists(s->config, i);
+        p->is_first =
+            p->config->gate_s != 0 && (has_lists(s->config, i) || p->config->next_name[0] != '\0');
+        atomic_init(&s->moves_at_us[i], UINT64_MAX);
         if (p->is_first && refuses(p)) {
             gate->unread++;
         }

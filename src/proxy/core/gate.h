@@ -9,6 +9,7 @@
  *     one that agrees          is renewed (CAS), and written where a server has none
  *     one with a lower change  is replaced (CAS); lists that move rest for two rounds, in which
  *                              the other proxies see the new one
+ *     one with a later step    of the same change of servers: this proxy takes that step, too
  *     any other                this proxy is the unequal one: it writes nothing, says so, and
  *                              refuses lists that are kept elsewhere or otherwise
  *     foreign data             stays, is said once
@@ -36,6 +37,10 @@
 /* An item lives for so many times gate_s, and is renewed at half of that. No setting: all proxies
  * of a pool, of whatever release, must mean the same by it, and gate_s changes it. */
 #define GATE_LIFE_ROUNDS 6
+/* Behind the step `move`, a proxy leaves the others so many gate_s before it moves a list. Until
+ * then each of those that know no marks has read that step, or its item has gone: from then on they
+ * refuse lists. */
+#define GATE_MOVES_AFTER_ROUNDS 6
 
 enum gate_state {
     GATE_QUIET, /* nothing to ask */

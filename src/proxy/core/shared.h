@@ -47,6 +47,8 @@ struct shared {
     struct gate *gate;
     /* By pool: GATE_QUIET, or a list verb must ask the gate (gate.h). */
     _Atomic uint8_t gate_states[CONFIG_POOLS_MAX];
+    /* By pool: from when on lists move to its next; UINT64_MAX: not in this step (gate.h). */
+    _Atomic uint64_t moves_at_us[CONFIG_POOLS_MAX];
     struct worker **workers;
     size_t worker_count;
     struct cache **caches; /* by list_policy.index; several policies may share one */

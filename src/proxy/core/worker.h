@@ -60,7 +60,6 @@ struct worker {
     struct route_state *routes; /* by route_config.index */
     struct engine *engine;
     struct moving **moves; /* by pool_index, of pools with next; NULL: there is none */
-    uint64_t moves_at_us;  /* from when on the step `move` is taken */
     struct worker *heeded; /* itself, while an operator looks on (core/trace.h); else NULL */
     bool engine_dirty;     /* wants engine_run in this turn */
 

@@ -12,10 +12,6 @@
 #include "proxy/core/worker.h"
 #include "proxy/lists/call_part.h"
 
-/* A proxy that begins with the step `move` leaves the others so many gate_s to read that in the
- * gate's item: those that know no marks refuse lists from then on. */
-#define MOVES_AFTER_ROUNDS 3
-
 /* What is to take the request: its list has another server by the new pool. Else NULL. */
 static struct moving *moving_of(struct worker *w, const struct be_request *request)
 {
@@ -46,11 +42,12 @@ RARE static void submit_moves(struct worker *w, struct backend *backend)
 {
     struct be_request *request;
     for (size_t i = 0; i < w->config->pool_count; i++) {
-        if (w->moves[i] != NULL && w->config->pools[i].step == STEP_MOVE &&
-            w->now.mono_us >= w->moves_at_us) {
-            moving_set_step(w->moves[i], MOVING_MOVE);
+        if (w->moves[i] == NULL) {
+            continue;
         }
-        while (w->moves[i] != NULL && (request = moving_take_request(w->moves[i])) != NULL) {
+        bool moves = w->now.mono_us >= atomic_load(&w->shared->moves_at_us[i]);
+        moving_set_step(w->moves[i], moves ? MOVING_MOVE : MOVING_LEARN);
+        while ((request = moving_take_request(w->moves[i])) != NULL) {
             backend_submit(backend, request);
         }
     }
@@ -114,7 +111,7 @@ void run_create_moves(struct worker *w, struct rng *rng)
 {
     for (uint32_t i = 0; i < w->config->pool_count; i++) {
         const struct pool_config *pool = &w->config->pools[i];
-        if (pool->next_name[0] == '\0' || pool->step == STEP_STAY) {
+        if (pool->next_name[0] == '\0') {
             continue;
         }
         if (w->moves == NULL) {
@@ -124,8 +121,6 @@ void run_create_moves(struct worker *w, struct rng *rng)
         w->moves[i] = moving_create(i, pool->next_index, backend_room_bytes, pool->next_bytes, rng,
                                     &w->metrics, on_moved, w);
         moving_set_step(w->moves[i], MOVING_LEARN);
-        uint64_t at_us = w->now.mono_us + MOVES_AFTER_ROUNDS * (uint64_t)pool->gate_s * 1000000;
-        w->moves_at_us = at_us > w->moves_at_us ? at_us : w->moves_at_us;
     }
 }
 

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mclistd-cli servers: the words, what they do in which order, what they print."""
+
+import getopt
+import sys
+import time
+
+from mclistd_convert.settings import ask
+from mclistd_convert.wire import Refused, address_fault, shown
+from mclistd_servers.gate import LIFE_ROUNDS, Gate
+from mclistd_servers.plan import Plan
+from mclistd_servers.pools import Pools
+from mclistd_servers.sweep import Left, Mover, Progress, Remains
+
+DONE, REFUSED, WRONG = 0, 1, 2
+RATE = 2000
+PAUSE_S = 5  # before lists that could not move are tried again
+USAGE = """\
+usage: mclistd-cli [ADDRESS] servers ACTION [POOL] [OPTION...]
+
+Gives a pool other servers while everybody reads and writes; docs/servers.md has the order of steps.
+The file of all proxies names the servers to come (next) first.
+
+  plan    what would move, what room there is, what is in the way; changes nothing
+  status  how far it has come
+  move    all that is to be done between the two files; started again, it goes on
+  step    takes the next step only: learn to move, move to done
+  back    takes the step `move` back
+  sweep   takes away what is left on the servers, once all proxies have the second file
+
+      --rate N     lists that are moved per second, at most (2000); 0: as fast as may be
+      --also LIST  addresses of other proxies, comma-separated, which are asked first whether they
+                   have the file
+      --old LIST   sweep: servers that are not in the pool any more, but still run
+      --dry        sweep: only say what would be done
+"""
+
+
+class Wrong(Exception):
+    """The command is no such one."""
+
+
+class Options:
+    def __init__(self, words):
+        self.rate, self.also, self.old, self.dry = RATE, [], [], False
+        try:
+            found, self.words = getopt.gnu_getopt(words, "", ["rate=", "also=", "old=", "dry"])
+        except getopt.GetoptError as error:
+            raise Wrong(str(error)) from None
+        for name, value in found:
+            if name == "--rate":
+                if not value.isdigit():
+                    raise Wrong(f"--rate {value}: expected lists per second, or 0")
+                self.rate = int(value)
+            elif name == "--dry":
+                self.dry = True
+            else:
+                setattr(self, name[2:], [a.strip() for a in value.split(",") if a.strip()])
+        for address in self.also + self.old:
+            if fault := address_fault(address):
+                raise Wrong(fault)
+        if not 1 <= len(self.words) <= 2 or self.words[0] not in ACTIONS:
+            raise Wrong("expected " + ", ".join(ACTIONS))
+        self.pool = self.words[1].encode() if len(self.words) == 2 else None
+
+
+class Change:
+    def __init__(self, proxy, options, needs_next=True):
+        self.options, self.proxy = options, proxy
+        self.pools = Pools(proxy, options.pool, needs_next)
+        self.gate = Gate(self.pools.name, self.pools.old, self.pools.gate_s)
+        self.progress = Progress(sys.stdout)
+
+    def say(self, text):
+        self.progress.end()
+        print(text, flush=True)
+
+    def check_others(self):
+        """Do other proxies that were named have the same file?"""
+        for address in self.options.also:
+            other = ask(address)[0].pools.get(self.pools.name, {})
+            for key in (b"servers", b"next", b"distribution", b"hash"):
+                if other.get(key) != self.pools.pool.get(key):
+                    raise Refused(f"{address}: {key.decode()} of pool {shown(self.pools.name)} is "
+                                  f"{shown(other.get(key, b'nothing'))}: it does not have the file yet")
+
+    # --- steps ---
+
+    def take(self, step):
+        turn = self.gate.take(step)
+        self.say(f"step {step} (number {turn}) is on all {len(self.gate.addresses)} servers")
+        return turn
+
+    def hold(self, turn, what):
+        def tell(left_s, why):
+            self.progress(f"{what}: {left_s:.0f} s" + (f" ({why})" if why else ""))
+
+        self.gate.hold(turn, LIFE_ROUNDS, tell)
+        self.progress.end()
+
+    def move(self):
+        self.check_others()
+        step, turn, _ = self.gate.now()
+        if step == "learn":
+            self.take("move")
+        elif step == "done":
+            return self.say_done()
+        self.wait_and_sweep()
+        self.take("done")
+        return self.say_done()
+
+    def wait_and_sweep(self):
+        """Until nothing is left on the old servers."""
+        _, turn, _ = self.gate.now()
+        self.hold(turn, "waits until each proxy has read the step, or refuses lists")
+        mover = Mover(self.proxy, self.options.rate)
+        clean, total, begin = 0, 0, time.monotonic()
+        while clean < 2:
+            left = Left(self.pools)
+            keys = left.lists()
+            clean = 0 if keys else clean + 1
+            self.say_pass(left, mover, total)
+            if keys:
+                before = time.monotonic()
+                mover.move(keys, lambda done: self.tell_moving(done, len(keys), before))
+                self.progress.end()
+                stuck = total and len(keys) >= total
+                total = len(keys)
+                if stuck:
+                    self.wait_for(keys, mover)
+        self.say(f"no list is left on its old server, after {time.monotonic() - begin:.0f} s")
+
+    def say_pass(self, left, mover, before):
+        self.say(f"lists left: {len(left.lists())}; moved or made behind a mark: {left.marks}"
+                 + (f"; lists that neither pool looks for: {len(left.stray)}" if left.stray else ""))
+        for text in mover.failures():
+            self.say("  " + text)
+
+    def wait_for(self, keys, mover):
+        some = ", ".join(shown(key) for key in keys[:3])
+        self.say(f"waits for {len(keys)} lists that cannot move yet (a time to live, a lease, a change "
+                 f"under way; for instance {some}); Ctrl-C ends this, nothing is lost by it")
+        time.sleep(PAUSE_S)
+
+    def tell_moving(self, done, count, begin):
+        rate = done / max(time.monotonic() - begin, 0.001)
+        self.progress(f"moves lists: {done} of {count}, {rate:.0f}/s, {(count - done) / rate:.0f} s left")
+
+    def say_done(self):
+        pools = self.pools
+        servers = shown(pools.next[b"servers"])
+        self.say(f"All lists of pool {shown(pools.name)} are on their new servers. Now give the proxies, "
+                 "one after the other, the file with")
+        rules = "".join(
+            f"    {key.decode()} = {shown(pools.next[key])}\n"
+            for key in (b"distribution", b"hash") if pools.next.get(key) != pools.pool.get(key)
+        )
+        self.say(f"    [pool {shown(pools.name)}]\n    servers = {servers}\n{rules}"
+                 f"and without `next` and without [pool {shown(pools.next_name)}]. When all have it: "
+                 "mclistd-cli servers sweep")
+        return DONE
+
+    def step(self):
+        self.check_others()
+        step = self.gate.now()[0]
+        if step == "learn":
+            self.take("move")
+            return DONE
+        if step == "done":
+            return self.say_done()
+        left = Left(self.pools).lists()
+        if left:
+            raise Refused(f"{len(left)} lists are still on their old servers, for instance "
+                          f"{shown(left[0])}: `servers move` moves them")
+        turn = self.gate.now()[1]
+        self.hold(turn, "waits until no proxy is a step behind")
+        if left := Left(self.pools).lists():
+            raise Refused(f"{len(left)} lists are still on their old servers")
+        self.take("done")
+        return self.say_done()
+
+    def back(self):
+        step = self.gate.now()[0]
+        if step == "done":
+            raise Refused("the step is done, and proxies may have the second file: to go back, make it "
+                          "another change, from the new servers to the old ones")
+        if step == "learn":
+            self.say("the step is learn: no list moves. Take `next` out of the files, if no list has "
+                     "moved; else lists that have moved stay reachable only with it")
+            return DONE
+        self.take("learn")
+        self.say("lists that have moved stay on their new servers, and no further ones move")
+        return DONE
+
+    # --- what there is ---
+
+    def status(self):
+        pools = self.pools
+        found = self.gate.look()
+        self.say(f"pool {shown(pools.name)}: {', '.join(pools.old)}; next {shown(pools.next_name)}: "
+                 f"{', '.join(pools.new)}")
+        for address, held in found.items():
+            text = f"step {held.step}, number {held.turn}" if held.what == "moves" else held.what
+            self.say(f"  {address}: {text}")
+        if why := self.gate.problem(found):
+            self.say(why)
+            return REFUSED
+        left = Left(pools)
+        self.say(f"lists left: {len(left.lists())}; moved or made behind a mark: {left.marks}")
+        return DONE
+
+    def plan(self):
+        return DONE if Plan(self.pools).show(self.say) else REFUSED
+
+    def sweep(self):
+        addresses = list(dict.fromkeys(self.pools.old + self.options.old))
+        gate = Gate(self.pools.name, addresses, self.pools.gate_s)
+        for address, held in gate.look().items():
+            if held.what == "moves":
+                raise Refused(f"{address} still says step {held.step}: some proxy has `next` in its "
+                              f"file, or had it {LIFE_ROUNDS * gate.gate_s} s ago")
+        if self.pools.next_name:
+            raise Refused(f"{self.proxy} still has `next` in its file")
+        remains = Remains(self.pools, addresses, not self.options.dry)
+        self.say(f"{'would remove' if self.options.dry else 'removed'} {remains.removed} marks and "
+                 f"copies; left alone: {remains.strays} lists on servers that are not theirs")
+        self.say("sublists that no list names any more: mclistd-sweep --delete " + " ".join(addresses))
+        return DONE
+
+
+ACTIONS = ("plan", "status", "move", "step", "back", "sweep")
+
+
+def run(proxy, words):
+    """proxy: HOST:PORT or unix:PATH. Returns the exit code."""
+    try:
+        options = Options(words)
+        action = options.words[0]
+        change = Change(proxy, options, action != "sweep")
+        return getattr(change, action)() or DONE
+    except Wrong as fault:
+        print(f"mclistd-cli: servers: {fault}\n\n{USAGE}", end="", file=sys.stderr)
+        return WRONG
+    except Refused as fault:
+        print(f"mclistd-cli: servers: {fault}", file=sys.stderr)
+        return REFUSED

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a change of servers would move, and whether it would fit."""
+
+import collections
+import contextlib
+
+from mclistd_convert.wire import Answer, Refused, Server, shown
+from mclistd_servers.pools import HEAD_KEY, SUBLIST_KEY
+from mclistd_servers.sweep import COPY, HEAD, MARK, crawl
+
+SAMPLE = 20000  # plain keys of which it is asked where they go
+
+
+class Share:
+    def __init__(self):
+        self.all, self.all_bytes, self.moving, self.moving_bytes = 0, 0, 0, 0
+
+    def take(self, size, moves):
+        self.all, self.all_bytes = self.all + 1, self.all_bytes + size
+        if moves:
+            self.moving, self.moving_bytes = self.moving + 1, self.moving_bytes + size
+
+    def text(self, what):
+        percent = 100 * self.moving / self.all if self.all else 0
+        return (f"{what}: {self.moving} of {self.all} move ({percent:.0f} %), "
+                f"{size_text(self.moving_bytes)} of {size_text(self.all_bytes)}")
+
+
+def size_text(count):
+    for unit in ("bytes", "KB", "MB"):
+        if count < 10000:
+            return f"{count:.0f} {unit}"
+        count /= 1024
+    return f"{count:.0f} GB"
+
+
+class Plan:
+    """to: {new server: bytes of lists that come to it}."""
+
+    def __init__(self, pools):
+        self.pools = pools
+        self.lists, self.plain = Share(), Share()
+        self.to = collections.Counter()
+        self.timed, self.strays, self.in_the_way = [], [], []
+        for address in pools.servers():
+            self._look(address)
+
+    def _look(self, address):
+        server = crawl(address, lambda key: True)
+        records = server.records
+        sizes, plain = collections.Counter(), []
+        for key, record in records.items():
+            sublist = SUBLIST_KEY.fullmatch(key)
+            if sublist:
+                sizes[sublist[1]] += record.bytes
+            elif HEAD_KEY.fullmatch(key):
+                sizes[key] += record.bytes
+            else:
+                plain.append(key)
+        heads = [key for key in sizes if key in records]
+        self._take_heads(server, address, heads, sizes)
+        self._take_plain(address, plain, records)
+        server.server.close()
+
+    def _take_heads(self, server, address, heads, sizes):
+        old, new = self.pools.places(heads), self.pools.places(heads, True)
+        for key, value in server.read(heads):
+            text = b"" if value is None else value.value
+            if MARK.match(text) or COPY.match(text):
+                if new[key] == address:
+                    self.in_the_way.append((key[:-1], address))
+            elif HEAD.match(text) and old[key] != address:
+                (self.in_the_way if new[key] == address else self.strays).append((key[:-1], address))
+            elif HEAD.match(text):
+                moves = old[key] != new[key]
+                self.lists.take(sizes[key], moves)
+                if moves:
+                    self.to[new[key]] += sizes[key]
+                    if server.records[key].expires_s >= 0:
+                        self.timed.append((key[:-1], address))
+
+    def _take_plain(self, address, keys, records):
+        step = max(len(keys) // SAMPLE, 1)
+        some = [key for key in keys[::step] if len(key) <= 250 and b" " not in key]
+        old = self.pools.places(some)
+        new = self.pools.places(some, True)
+        mine = [key for key in some if old[key] == address]
+        for key in mine:
+            for _ in range(step):
+                self.plain.take(records[key].bytes, old[key] != new[key])
+
+    def room(self):
+        """Yields (server, text, whether it is too little)."""
+        for address in self.pools.new:
+            with contextlib.closing(self._open(address)) as server:
+                stats, settings = server.stats(b"stats"), server.stats(b"stats settings")
+            free = int(stats[b"limit_maxbytes"]) - int(stats[b"bytes"])
+            comes = self.to[address]
+            refuses = settings.get(b"evictions") == b"off"
+            text = f"{address}: {size_text(comes)} of lists come, {size_text(free)} are free"
+            if comes > free:
+                text += ("; it would refuse them (-M)" if refuses else "; it would evict others")
+            yield text, comes > free
+
+    @staticmethod
+    def _open(address):
+        try:
+            return Server(address)
+        except (OSError, Answer) as fault:
+            raise Refused(f"memcached {address}: {fault}") from None
+
+    def show(self, say):
+        """Returns whether nothing stands in the way."""
+        pools = self.pools
+        say(f"pool {shown(pools.name)}: {', '.join(pools.old)}")
+        say(f"  to {shown(pools.next_name)}: {', '.join(pools.new)}")
+        say(self.lists.text("lists"))
+        say(self.plain.text("plain keys"))
+        is_well = True
+        for text, is_little in self.room():
+            say(text)
+            is_well = is_well and not is_little
+        for found, what in (
+            (self.timed, "lists that move have a time to live"),
+            (self.strays, "lists lie where neither pool looks for them, and are left alone"),
+            (self.in_the_way, "items of an earlier change are where lists would go: "
+                              "`mclistd-cli servers sweep` before any proxy has the new file"),
+        ):
+            if found:
+                say(f"{len(found)} {what} (for instance {shown(found[0][0])} on {found[0][1]})")
+        return is_well and not self.in_the_way
