@@ -554,14 +554,13 @@ static bool tell_lists(struct why *why, const struct gate_item *mine, const stru
     return all;
 }
 
-/* Proxies work together whose lists move to the same places: whoever takes a step waits until none
- * of them is behind. Files without next go with `learn`, those with the new servers alone with
- * `done`. */
+/* Proxies work together whose lists move to the same places: an operator who takes a step waits
+ * until none of them is behind. Files without next go with `learn`, those with the new servers
+ * alone with `done`. */
 static bool steps_agree(const struct gate_item *a, const struct gate_item *b)
 {
     if (gate_item_same_places(a, b)) {
-        return slice_equal(a->next, b->next) ||
-               (a->next.len == 0 && b->step.step == STEP_LEARN) ||
+        return slice_equal(a->next, b->next) || (a->next.len == 0 && b->step.step == STEP_LEARN) ||
                (b->next.len == 0 && a->step.step == STEP_LEARN);
     }
     return is_behind(a, b) || is_behind(b, a);

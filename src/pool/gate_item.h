@@ -41,7 +41,7 @@
 struct gate_item;
 
 /* How far a change of servers has come. Of two the one with the higher turn is right: it was taken
- * later. turn 0: the file's, nobody has taken a step yet. */
+ * later. turn 0: the file's, no step was taken yet. */
 struct gate_step {
     enum pool_step step;
     uint32_t turn;

@@ -19,7 +19,8 @@ static char why[GATE_WHY_MAX];
 static struct gate_item *item_of(const char *file, size_t place)
 {
     struct config *config = good(file);
-    char *body = gate_item_body(config, 0, (struct gate_step){.step = config->pools[0].step}), *text = gate_item_write(body, place);
+    char *body = gate_item_body(config, 0, (struct gate_step){.step = config->pools[0].step}),
+         *text = gate_item_write(body, place);
     struct gate_item *item;
     assert_int_equal(gate_item_read(slice_of(text), &item), GATE_ITEM);
     assert_int_equal(gate_item_server(item), place);
@@ -56,7 +57,8 @@ static void writes_what_must_agree(void **state)
     struct config *config =
         good(POOL "b:2, a:1 3\nchange = 7\n[pool q]\nservers = x\n[lists]\n[lists s ]\n"
                   "dialect = signed\nmigrate = native\n[lists q:]\npool = q\n");
-    char *body = gate_item_body(config, 0, (struct gate_step){.step = config->pools[0].step}), *text = gate_item_write(body, 1);
+    char *body = gate_item_body(config, 0, (struct gate_step){.step = config->pools[0].step}),
+         *text = gate_item_write(body, 1);
     const char *places = strstr(text, "places = ");
     assert_non_null(places);
     memcpy((char *)(uintptr_t)places, "places = 0123456789abcdef", 25);

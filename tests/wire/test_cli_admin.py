@@ -106,7 +106,7 @@ def test_every_command_of_the_proxy_is_known(operated):
     assert of_proxy == set(verbs.Table().operators) - OWN
 
 
-OWN = {"top"}
+OWN = {"servers", "top"}
 
 
 def test_at_a_prompt(operated, tmp_path):

@@ -19,6 +19,14 @@ ESCAPE = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[@-Z\\^_=>()]
 POSITION_ASKED = b"\x1b[6n"
 
 
+def servers(proxy, *words, code=0):
+    """What `mclistd-cli servers` prints."""
+    done = subprocess.run([CLI, f"127.0.0.1:{proxy.port}", "servers", *words], capture_output=True,
+                          text=True, timeout=12 * TIMEOUT_S)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
 class Terminal:
     """type() sends keys; wait_for() what the screen must show next, without escape sequences."""
 

@@ -5,6 +5,7 @@ list is there twice."""
 import pytest
 
 from harness import in_threads, wait_until
+from test_cli_support import servers
 
 NAMES = [f"list{n}" for n in range(40)]
 LONG_NAMES = [f"long{n}" for n in range(6)]
@@ -80,6 +81,7 @@ def test_a_pool_grows_while_clients_add(start, memcacheds):
         wait_until("all lists have moved", lambda: has_moved_all(conn, names))
         assert count(conn, "list_moves_double") == 0
     in_threads(4, lambda number: add(number + 10))
+    servers(proxies[1], "step")
     for proxy in proxies:
         with proxy.conn() as conn:
             assert all(sorted(conn.lget(name)) == sorted(i.encode() for i in expected[name]) for name in names)

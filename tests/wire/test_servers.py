@@ -1,24 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mclistd-cli servers: a pool gets other servers by one word, while clients change its lists."""
 
-import subprocess
 import threading
 
 import pytest
 
-from harness import TIMEOUT_S, in_threads
-from test_cli_support import CLI
+from harness import in_threads
+from test_cli_support import servers
 
-KEY = "mclistd#pool.main"
 NAMES = [f"list{n}" for n in range(60)]
-
-
-def servers(proxy, *words, code=0):
-    """What the command prints."""
-    done = subprocess.run([CLI, f"127.0.0.1:{proxy.port}", "servers", *words], capture_output=True,
-                          text=True, timeout=12 * TIMEOUT_S)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 @pytest.fixture

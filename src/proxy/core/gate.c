@@ -321,8 +321,8 @@ static void set_moves(struct gate_pool *p)
     if (p->step.step < STEP_MOVE) {
         atomic_store(at_us, UINT64_MAX);
     } else if (atomic_load(at_us) == UINT64_MAX) {
-        atomic_store(at_us, mono_us(p) + GATE_MOVES_AFTER_ROUNDS * (uint64_t)p->config->gate_s *
-                                             1000000);
+        atomic_store(at_us,
+                     mono_us(p) + GATE_MOVES_AFTER_ROUNDS * (uint64_t)p->config->gate_s * 1000000);
     }
 }
 
