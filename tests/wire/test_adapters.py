@@ -18,6 +18,7 @@ pytestmark = pytest.mark.release
 HERE = ROOT / "tests/wire/adapters"
 CLIENTS = ROOT / "scripts/clients"
 SYMFONY = "Symfony/Component/Cache/autoload.php"
+DJANGO = "python/django/mclistd_django.py"
 
 
 class Adapter:
@@ -39,6 +40,14 @@ ADAPTERS = {
         ["php", "symfony.php"],
         "php/symfony/README.md",
     ),
+    "django": Adapter(
+        "python3-django python3-pymemcache python3-pylibmc",
+        lambda: works("/usr/bin/python3", "-c", "import django, pymemcache, pylibmc"),
+        ["/usr/bin/python3", "django_tests.py"],
+        "-k{}",
+        ["/usr/bin/python3", "django_agent.py"],
+        "python/django/README.md",
+    ),
 }
 
 # A fault -> adapter, the test that sees it, file, what stands there, what stands there instead.
@@ -59,6 +68,22 @@ FAULTS = {
         "rawurlencode($name)", "$name"),
     "a long key loses its end": ("symfony", "testTagsAndKeysOfAnyLetters", "php/tagged.php",
         ". '~' . strtr(rtrim(base64_encode(hash('sha256', $name, true)), '='), '+/', '-_')", ""),
+    "a lost list is not seen by Django": ("django", "test_an_item_of_a_lost_tag_is_missed", DJANGO,
+        "elif all(first.get(at) == generation for at, generation in raw.made.items()):", "else:"),
+    "an item that has ended keeps others out": ("django", "test_an_item_of_a_lost_tag_is_missed", DJANGO,
+        "if not isinstance(raw, Tagged) or self._live({key: raw}):", "if True:"),
+    "items stay in memory": ("django", "test_its_items_leave_the_memory", DJANGO, '"lpurge", lists', '"ldrop", lists'),
+    "generations are read too late": ("django", "test_a_purge_while_a_value_is_made_is_not_missed", DJANGO,
+        "        made = self._made(tags)\n        value = default() if callable(default) else default\n",
+        "        value = default() if callable(default) else default\n        made = self._made(tags)\n"),
+    "commas in keys": ("django", "test_tags_and_keys_of_any_letters", DJANGO, '.replace(",", "%2C")', ""),
+    "keys stay in Django's lists": ("django", "test_keys_leave_a_list_behind_their_items", DJANGO,
+        "pipe.laddt(at, seconds + SLACK_S, key)", "pipe.ladd(at, key)"),
+    "a version without tags": ("django", "test_versions_have_the_same_tags", DJANGO,
+        "self._put(super().set, key, raw.value, DEFAULT_TIMEOUT, version + delta, raw.made)",
+        "self.set(key, raw.value, version=version + delta)"),
+    "an exception reaches the page": ("django", "test_a_proxy_that_is_down_is_a_miss", DJANGO,
+        "except self.down as error:", "except ZeroDivisionError as error:"),
 }  # fmt: skip
 
 
@@ -188,15 +213,19 @@ def test_the_page_of_the_readme(daemon, tmp_path, name):
     install(name, tmp_path)
     (program,) = page.outputs
     done = subprocess.run(
-        ["php", program], cwd=tmp_path, capture_output=True, text=True, timeout=6 * TIMEOUT_S, check=False
-    )
+        [*adapter.agent[:1], program], cwd=tmp_path, env=environment(daemon.port, CLIENTS),
+        capture_output=True, text=True, timeout=6 * TIMEOUT_S, check=False,
+    )  # fmt: skip
     assert (done.returncode, done.stderr, done.stdout) == (0, "", page.outputs[program])
 
 
 def install(name, folder):
-    """What composer makes of it."""
+    """What composer makes of it, and pip."""
     if name == "symfony":
         (folder / "vendor").mkdir()
         files = ["mclistd.php", "tagged.php", "symfony/TagAwareAdapter.php"]
         lines = [f"require '{SYMFONY}';", *(f"require '{CLIENTS}/php/{file}';" for file in files)]
         (folder / "vendor/autoload.php").write_text("<?php\n" + "\n".join(lines) + "\n", "utf-8")
+    if name == "django":
+        for file in ("mclistd.py", "django/mclistd_django.py"):
+            shutil.copy(CLIENTS / "python" / file, folder)
