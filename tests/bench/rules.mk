@@ -30,9 +30,10 @@ bench: $(BIN) $(B)/load $(B)/documents ## speed and memory beside other programs
 	    $(BENCH_ARGS) $(BENCH)
 
 .PHONY: bench-smoke
-bench-smoke: $(BIN) $(B)/load $(B)/documents ## does each row of the benchmark run? Almost nothing is measured
+bench-smoke: $(BIN) $(B)/load $(B)/documents ## does each row of the benchmark run? Only instructions are measured
 	scripts/install-deps --bench
 	$(PYTHON) tests/bench/check-load $(B)/load
 	$(PYTHON) tests/bench/run --build $(B) --smoke $(BENCH_ARGS) $(BENCH)
+	$(PYTHON) tests/bench/instructions --build $(B)
 
 programs: $(B)/load $(B)/documents
