@@ -118,6 +118,7 @@ ldrop: removes the list
 lcompact: rewrites the list as one run, as proxies do by themselves
 lstat: how the list is stored
 lconvert: moves a list to the native layout
+lmigrate: moves a list to its server of the pool to come, and says whether it is there
 """
 
 REDIS = {

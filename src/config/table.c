@@ -108,7 +108,7 @@ static const struct config_key keys[] = {
     {PROXY("deadline_ms", deadline_ms), TYPE_COUNT, 1, 3600000, "2000", "ms", NULL,
      "longest time from a request to its answer, whatever it waits for; with a pool of type couchbase it is twice durable_timeout_ms where the section does not name it", LIVE},
     {PROXY("long_timeout_ms", long_timeout_ms), TYPE_COUNT, 1, 86400000, "60000", "ms", NULL,
-     "the same for lput, lcopy, long contents of lset and lcreate, lpurge, ltouch, lcompact and lconvert; also the longest time of a compaction", LIVE},
+     "the same for lput, lcopy, long contents of lset and lcreate, lpurge, ltouch, lcompact, lconvert and lmigrate; also the longest time of a compaction", LIVE},
     {PROXY("slow_ms", slow_ms), TYPE_COUNT, 0, 3600000, "500", "ms", NULL,
      "a request that takes this long is noted in the log and in `stats slow`; 0: none is", LIVE},
     {PROXY("hot_percent", hot_percent), TYPE_COUNT, 0, 100, "20", "", NULL,

@@ -15,6 +15,7 @@
 #include "list/core/run_index.h"
 #include "list/core/held_reads.h"
 #include "list/joint/read.h"
+#include "list/moving/migrate.h"
 #include "list/schedule.h"
 #include "list/tx/refusal.h"
 #include "list/tx/tx.h"
@@ -218,6 +219,11 @@ static bool admissible(struct engine *e, struct list_call *call, bool is_change,
     if (list_verb_kind(call->verb) == LIST_KIND_JOINT || list_verb_has(call->verb, LIST_STORES)) {
         char text[LIST_ERROR_MAX];
         const char *why = joint_read_refusal(e, call, text);
+        if (why != NULL) {
+            return reject(e, call, "%s", why);
+        }
+    } else if (call->verb == LIST_MIGRATE) {
+        const char *why = migrate_refusal(e->config, policy);
         if (why != NULL) {
             return reject(e, call, "%s", why);
         }

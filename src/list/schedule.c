@@ -12,6 +12,7 @@
  *     fills                  one at a time, beside everything else
  *     lpurge                 the same
  *     ldrop, lcompact        one at a time
+ *     lmigrate               beside everything else
  *
  * Within a round a session's changes come before its reads, so a read may join changes, but a
  * change may not join an earlier read.
@@ -33,6 +34,7 @@
 #include "list/core/engine_state.h"
 #include "list/core/finish.h"
 #include "list/core/pass.h"
+#include "list/moving/migrate.h"
 
 /* What a pass starts. */
 struct start {
@@ -41,7 +43,7 @@ struct start {
     struct op_exact *exact;
     struct op_pop *pop;
     struct op_lease *lease;
-    struct list_call *compaction, *fill, *purge;
+    struct list_call *compaction, *fill, *purge, *migration;
     bool change_waits; /* an exact change could not start: blind changes behind it wait, or it would
                           never get through */
     bool exact_is_alone;
@@ -224,6 +226,17 @@ static bool take_compaction(struct start *start, struct list_call *call)
     return true;
 }
 
+static bool take_migration(struct start *start, struct list_call *call)
+{
+    if (start->migration != NULL || pass_phase(&start->pass, call) != PHASE_FREE) {
+        return false;
+    }
+    pass_activate(&start->pass, call);
+    start->migration = call;
+    pass_set_phase(&start->pass, call, PHASE_BLOCKED);
+    return true;
+}
+
 static bool take_fill(struct start *start, struct list_call *call)
 {
     if (start->pass.list->put != NULL || start->fill != NULL ||
@@ -265,8 +278,9 @@ static bool take(struct pass *pass, struct list_call *call)
         return take_compaction(start, call);
     case LIST_KIND_PURGE:
         return take_purge(start, call);
-    case LIST_KIND_FILL: /* taken above */
     case LIST_KIND_CONVERSION:
+        return take_migration(start, call);
+    case LIST_KIND_FILL: /* taken above */
     case LIST_KIND_JOINT:
     case LIST_KIND_TX:
         break; /* translate_moved and start_several of engine.c have left none */
@@ -428,5 +442,8 @@ void schedule_list(struct engine *e, struct list *list)
     }
     if (start.compaction != NULL) {
         compact_start_for(e, list, start.compaction);
+    }
+    if (start.migration != NULL) {
+        migrate_start(e, list, start.migration);
     }
 }

@@ -17,7 +17,7 @@
  *     READ          changes nothing
  *     JOINT         the same, of several lists at one instant; it goes beside all else
  *     COMPACTION    has the list to itself
- *     CONVERSION    the same, in lists of dialects
+ *     CONVERSION    takes a list to another layout, or to another server
  *
  * traits: what else the engine wants to know; several with |, or 0.
  *     LIST_MAKES        a list that is missing begins with it
@@ -139,7 +139,8 @@
     VERB(DROP, COMPACTION, 0)                    WORD(DROP, ldrop, KEY, DELETED) \
     VERB(COMPACT, COMPACTION, LIST_LONG)         WORD(COMPACT, lcompact, KEY, OK) \
     VERB(STAT, READ, LIST_COUNTS)                WORD(STAT, lstat, KEY, STAT) \
-    VERB(CONVERT, CONVERSION, LIST_LONG)         WORD(CONVERT, lconvert, KEY, NUMBER)
+    VERB(CONVERT, CONVERSION, LIST_LONG)         WORD(CONVERT, lconvert, KEY, NUMBER) \
+    VERB(MIGRATE, CONVERSION, LIST_LONG)         WORD(MIGRATE, lmigrate, KEY, OK)
 /* clang-format on */
 
 #endif

@@ -411,7 +411,7 @@ static enum place_kind kind_of(const char *text)
     place_read(&place, &reply);
     enum place_kind kind = place.kind;
     struct head *head = place_open(&place, SLICE_LIT("k"));
-    bool movable = head != NULL && place_movable(&place, head);
+    bool movable = place_stay(&place, head).why == NULL;
     head_unref(&head);
     place_forget(&place);
     block_unref(&reply.block);

@@ -84,6 +84,7 @@ static void test_bad_list_lines(void **state)
         REFUSED("lbefore k a b", "CLIENT_ERROR usage: lbefore KEY ITEM COUNT\r\n"),
         REFUSED("ldrop k noreply", "CLIENT_ERROR usage: ldrop KEY\r\n"),
         REFUSED("lcompact", "CLIENT_ERROR usage: lcompact KEY\r\n"),
+        REFUSED("lmigrate a b", "CLIENT_ERROR usage: lmigrate KEY\r\n"),
         REFUSED("lstat k x", "CLIENT_ERROR usage: lstat KEY\r\n"),
         REFUSED("ltouch k", "CLIENT_ERROR usage: ltouch KEY EXPTIME\r\n"),
         REFUSED("ltouch k 1 2", "CLIENT_ERROR usage: ltouch KEY EXPTIME\r\n"),

@@ -2,6 +2,8 @@
 """Lists move to other servers while clients add to them: nothing that was answered is lost, and no
 list is there twice."""
 
+import re
+
 import pytest
 
 from harness import in_threads, wait_until
@@ -109,6 +111,70 @@ def test_a_list_with_a_time_to_live_stays(start, memcacheds):
         assert conn.cmd("ladd short b") == b"STORED"
         assert conn.lget("short") == [b"a", b"b"]
         assert count(conn, "list_moves_kept") > 0
+
+
+def migrate(conn, name):
+    return conn.cmd(f"lmigrate {name}").decode()
+
+
+STAYS = "SERVER_ERROR the list stays on its old server: "
+
+
+@pytest.mark.memcacheds(2)
+def test_lmigrate_says_where_a_list_is(start, memcacheds):
+    old, new = memcacheds
+    with start([old], [new], None).conn() as conn:
+        assert migrate(conn, "list") == "CLIENT_ERROR lmigrate: the pool of this list has no next, " \
+            "and its lists do not move"
+        for name in ("list", "timed", "lost"):
+            assert conn.cmd(f"ladd {name} " + " ".join(f"item-{n}" for n in range(300))) == b"STORED"
+            assert conn.cmd(f"lcompact {name}") == b"OK"
+        assert conn.cmd("ltouch timed 1000") == b"TOUCHED"
+        assert old.conn().cmd("set odd# 0 0 3", "odd") == b"STORED"
+    run = re.search(rb" (\w{13})\.", old.conn().get("lost#")).group(1).decode()
+    assert old.conn().cmd(f"delete lost#{run}.0") == b"DELETED"
+    with start([old], [new], "learn").conn() as conn:
+        assert migrate(conn, "none") == "NOT_FOUND"
+        assert migrate(conn, "list") == STAYS + "this proxy does not move lists yet: the step is learn, " \
+            "or move has just begun"
+    with start([old], [new], "move").conn() as conn:
+        wait_until("it has moved", lambda: migrate(conn, "list") == "OK")
+        assert count(conn, "list_moves") == 1
+        assert migrate(conn, "list") == "OK"
+        assert migrate(conn, "none") == "NOT_FOUND"
+        assert migrate(conn, "timed") == STAYS + "it has a time to live"
+        assert migrate(conn, "lost") == STAYS + "a sublist of it is missing"
+        assert migrate(conn, "odd") == STAYS + "what is stored there is no list that this release can read"
+        new.stop()
+        assert migrate(conn, "none").startswith("SERVER_ERROR")
+
+
+@pytest.mark.memcacheds(2)
+def test_marks_of_an_earlier_move_are_not_in_the_way(start, memcacheds):
+    """There and back again: what the first move has left on the server that lists return to."""
+    names = ("list", "dropped", "missing")
+
+    def begin(old, new, step):
+        for server in memcacheds:
+            server.conn().cmd("delete mclistd#pool.main")
+        return start([memcacheds[old]], [memcacheds[new]], step)
+
+    there = begin(0, 1, "move")
+    with there.conn() as conn:
+        for name in names[:2]:
+            assert conn.cmd(f"ladd {name} a") == b"STORED"
+            wait_until("it has moved", lambda name=name: migrate(conn, name) == "OK")
+        assert conn.cmd("ldrop dropped") == b"DELETED"
+    assert all(memcacheds[0].conn().get(f"{name}#").startswith(b"^> ") for name in names[:2])
+    there.stop()
+    back = begin(1, 0, "move")
+    with back.conn() as conn:
+        wait_until("it has moved", lambda: migrate(conn, "list") == "OK")
+        for name in names:
+            assert conn.cmd(f"ladd {name} b") == b"STORED"
+    back.stop()
+    with begin(0, 0, None).conn() as conn:
+        assert [conn.lget(name) for name in names] == [[b"a", b"b"], [b"b"], [b"b"]]
 
 
 @pytest.mark.memcacheds(3)

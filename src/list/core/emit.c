@@ -79,6 +79,11 @@ void emit_size_of(struct engine *e, struct op *op, const struct list *list, uint
     op_send(e, op, head_request_of(e, list, BE_SIZE), NULL, tag);
 }
 
+void emit_probe(struct engine *e, struct op *op, uint64_t tag)
+{
+    op_send(e, op, head_request(e, op, BE_PROBE), NULL, tag);
+}
+
 void emit_append(struct engine *e, struct op *op, struct block *value, uint64_t tag)
 {
     emit_append_to(e, op, op->list, value, tag);

@@ -160,6 +160,7 @@ void emit_get_unread_of(struct engine *e, struct op *op, const struct list *list
 void emit_get_again(struct engine *e, struct op *op, const struct list *list, uint64_t tag,
                     uint8_t rounds);
 void emit_size(struct engine *e, struct op *op, uint64_t tag);
+void emit_probe(struct engine *e, struct op *op, uint64_t tag);
 void emit_size_of(struct engine *e, struct op *op, const struct list *list, uint64_t tag);
 void emit_append(struct engine *e, struct op *op, struct block *value, uint64_t tag);
 /* The same, of changes that a failover may lose, since nothing else depends on them: of clients,

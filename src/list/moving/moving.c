@@ -19,10 +19,10 @@ struct mover {
     struct be_request *request; /* the engine's */
     struct co co;
     unsigned tries;
-    bool stays;  /* its head cannot be moved now */
-    bool on_new; /* where the list was found, if it was */
-    bool founds; /* it was found */
-    bool marked; /* it has put the mark */
+    struct stay stay; /* why its head cannot be moved now */
+    bool on_new;      /* where the list was found, if it was */
+    bool founds;      /* it was found */
+    bool marked;      /* it has put the mark */
     struct place old, new, again;
     struct place left; /* the head that it has marked */
     struct name token;
@@ -54,6 +54,8 @@ struct moved_list {
     struct porter *porter;     /* or NULL */
     struct name_range *ported; /* runs whose sublists are on the new server */
     size_t ported_count;
+    const char *port_failed; /* why those of that run could not be copied, until it is told */
+    struct name failed_run;
     bool known, on_new; /* where the list was seen last */
     uint64_t epochs[2]; /* of the last answers of the old server and of the new one */
     uint8_t key_len;
@@ -269,10 +271,11 @@ static enum progress find(struct moving *m, struct mover *x)
         place_read(&x->new, x->reply);
         note(x, true, x->reply);
         x->founds = x->new.kind == PLACE_HEAD;
-        if (x->new.kind != PLACE_COPY) {
+        if (x->founds || x->new.kind == PLACE_NOTHING) {
             CO_RETURN(co);
         }
-        /* The copy is judged by what the old server holds behind it. */
+        /* The copy is judged by what the old server holds behind it. A mark means nothing there: it
+         * is left from an earlier move, off this server. */
         ask_get(m, x, false);
         CO_AWAIT(co, "looking at the old server again");
         if (failed(x)) {
@@ -283,7 +286,8 @@ static enum progress find(struct moving *m, struct mover *x)
         if (!place_same(&x->old, &x->again)) {
             continue;
         }
-        if (x->old.kind == PLACE_MARK && name_equal(&x->old.token, &x->new.token)) {
+        if (x->old.kind == PLACE_MARK &&
+            x->new.kind == PLACE_COPY &&name_equal(&x->old.token, &x->new.token)) {
             ask_write(m, x, true, BE_CAS, &x->new, place_head(&x->new), 0);
         } else { /* its mover may not know yet that it counts for nothing */
             ask_write(m, x, true, BE_CAS_DELETE, &x->new, NULL, 0);
@@ -295,8 +299,18 @@ static enum progress find(struct moving *m, struct mover *x)
 
 /* --- moving it ------------------------------------------------------------------------------ */
 
+/* The new server has not done what the move needs. */
+static void note_refusal(struct mover *x)
+{
+    enum be_status status = x->reply->status;
+    x->stay.why = status == BE_NO_MEMORY   ? "its new server is out of memory"
+                  : status == BE_TOO_LARGE ? "its new server takes no item of that size"
+                  : status == BE_REFUSED   ? "its new server refuses it"
+                                           : "its new server does not answer";
+}
+
 /* The head that was found on the old server goes to the new one, if it can. Behind it the list is
- * to be found anew, but if x->stays. */
+ * to be found anew, but if it stays. */
 static enum progress move(struct moving *m, struct mover *x)
 {
     struct co *co = &x->co;
@@ -304,7 +318,7 @@ static enum progress move(struct moving *m, struct mover *x)
     ask_get(m, x, true);
     CO_AWAIT(co, "looking for a copy");
     if (failed(x)) {
-        x->stays = true;
+        note_refusal(x);
         CO_RETURN(co);
     }
     place_read(&x->new, x->reply);
@@ -314,7 +328,7 @@ static enum progress move(struct moving *m, struct mover *x)
             ask_get(m, x, false);
             CO_AWAIT(co, "looking at the old server behind a copy");
             if (failed(x)) {
-                x->stays = true;
+                x->stay.why = "its old server does not answer";
                 CO_RETURN(co);
             }
             place_read(&x->again, x->reply);
@@ -322,17 +336,19 @@ static enum progress move(struct moving *m, struct mover *x)
                 CO_RETURN(co);
             }
         }
-        if (x->new.kind == PLACE_HEAD || x->new.kind == PLACE_MARK) {
+        if (x->new.kind == PLACE_HEAD) {
             metric_inc(m->metrics, METRIC_list_moves_double);
-            x->stays = true;
+            x->stay.why = "its new server has a list of that name, too";
             CO_RETURN(co);
         }
         name_fresh(&x->token, m->rng);
-        ask_write(m, x, true, x->new.kind == PLACE_COPY ? BE_CAS : BE_ADD, &x->new,
+        ask_write(m, x, true, x->new.kind == PLACE_NOTHING ? BE_ADD : BE_CAS, &x->new,
                   place_copy(&x->old, &x->token), MARK_FLAGS);
         CO_AWAIT(co, "writing the copy");
+        if (failed(x)) {
+            note_refusal(x);
+        }
         if (x->reply->status != BE_STORED) {
-            x->stays = failed(x);
             CO_RETURN(co);
         }
     }
@@ -371,6 +387,13 @@ static void port_ask(struct moving *m, struct porter *x, bool on_new, enum be_ve
         sublist_key(x->own.key, name_of(x->list), &x->ranges[x->range].name, x->number);
 }
 
+static void give_up_port(struct porter *x, const char *why)
+{
+    x->gave_up = true;
+    x->list->port_failed = why;
+    x->list->failed_run = x->ranges[x->range].name;
+}
+
 /* One sublist is copied, or deleted. */
 static enum progress port_one(struct moving *m, struct porter *x)
 {
@@ -389,14 +412,17 @@ static enum progress port_one(struct moving *m, struct porter *x)
     port_ask(m, x, false, BE_GET, NULL);
     CO_AWAIT(co, "reading a sublist");
     if (x->reply->status != BE_HIT) {
-        x->gave_up = true;
+        give_up_port(x, x->reply->status == BE_MISS ? "a sublist of it is missing"
+                                                    : "its old server does not answer");
         CO_RETURN(co);
     }
     port_ask(m, x, true, BE_ADD, block_ref(x->reply->block));
     /* The block may hold more than the value. */
     x->own.value = x->reply->value;
     CO_AWAIT(co, "copying a sublist");
-    x->gave_up = x->reply->status != BE_STORED && x->reply->status != BE_NOT_STORED;
+    if (x->reply->status != BE_STORED && x->reply->status != BE_NOT_STORED) {
+        give_up_port(x, "its new server does not take its sublists");
+    }
     CO_END(co);
 }
 
@@ -486,25 +512,35 @@ static void begin_port(struct moving *m, struct moved_list *list, const struct h
     advance_port(m, x);
 }
 
+/* Why sublists of that head could not be copied, or NULL; once. */
+static const char *port_failure(struct moved_list *list, const struct head *head)
+{
+    const char *why = list->port_failed;
+    list->port_failed = NULL;
+    return why != NULL && head_names_run(head, &list->failed_run) ? why : NULL;
+}
+
 /* The head that was found on the old server: can it go now? If sublists have to go first, they
  * begin to. */
-static bool may_move(struct moving *m, struct mover *x)
+static void consider(struct moving *m, struct mover *x)
 {
     struct head *head = place_open(&x->old, name_of(x->list));
-    bool may = head != NULL && place_movable(&x->old, head);
+    x->stay = place_stay(&x->old, head);
     bool all = true;
     if (head != NULL) {
         keep_ported(m, x->list, head);
     }
-    for (size_t i = 0; may && i < head->run_count; i++) {
+    for (size_t i = 0; x->stay.why == NULL && i < head->run_count; i++) {
         all = all && is_ported(x->list, &head->runs[i].range.name);
     }
-    if (may && !all) {
-        begin_port(m, x->list, head, false);
-        may = false;
+    if (!all) {
+        x->stay = (struct stay){.why = port_failure(x->list, head)};
+        if (x->stay.why == NULL) {
+            x->stay = (struct stay){.why = "its sublists are being copied", .for_now = true};
+            begin_port(m, x->list, head, false);
+        }
     }
     head_unref(&head);
-    return may;
 }
 
 /* The old head has been marked. */
@@ -569,6 +605,22 @@ static bool is_list(const struct mover *x, const struct place *found)
     return is;
 }
 
+/* The list is there: who asks whether it is on its new server hears that. */
+static void answer_with(struct moving *m, struct mover *x, const struct place *found)
+{
+    struct be_reply reply = found->reply;
+    if (x->request->verb == BE_PROBE && !x->on_new) {
+        reply.stays = true;
+        reply.stays_for_now = x->stay.for_now;
+        reply.text = x->stay.why;
+        if (m->step == MOVING_LEARN) {
+            reply.text = "this proxy does not move lists yet: the step is learn, or move has just "
+                         "begun";
+        }
+    }
+    answer(m, x, &reply);
+}
+
 /* The list is there. */
 static enum progress act(struct moving *m, struct mover *x)
 {
@@ -577,7 +629,7 @@ static enum progress act(struct moving *m, struct mover *x)
     bool is_head = is_head_request(x->request);
     CO_BEGIN(co);
     if (is_head && !be_changes(x->request->verb)) {
-        answer(m, x, &found->reply);
+        answer_with(m, x, found);
         CO_RETURN(co);
     }
     if (is_head && x->request->verb == BE_ADD) {
@@ -633,12 +685,12 @@ static enum progress run(struct moving *m, struct mover *x)
             leave_old(m, x);
             x->marked = false;
         }
-        if (x->founds && !x->on_new && m->step == MOVING_MOVE && !x->stays) {
-            x->stays = !may_move(m, x);
-            metric_add(m->metrics, METRIC_list_moves_kept, x->stays);
-            if (!x->stays) {
+        if (x->founds && !x->on_new && m->step == MOVING_MOVE && x->stay.why == NULL) {
+            consider(m, x);
+            metric_add(m->metrics, METRIC_list_moves_kept, x->stay.why != NULL);
+            if (x->stay.why == NULL) {
                 CO_CALL(co, move(m, x));
-                if (!x->stays) {
+                if (x->stay.why == NULL) {
                     continue;
                 }
             }

@@ -72,14 +72,27 @@ static bool announces(struct slice log)
     return status != ENTRY_END;
 }
 
-bool place_movable(const struct place *place, const struct head *head)
+struct stay place_stay(const struct place *place, const struct head *head)
 {
+    if (head == NULL) {
+        return (struct stay){.why = "what is stored there is no list that this release can read"};
+    }
+    if (place->reply.no_times) {
+        return (struct stay){.why = "its server does not tell times to live"};
+    }
+    if (place->reply.ttl_s >= 0 || head->marks.sublists_until_s != 0) {
+        return (struct stay){.why = "it has a time to live"};
+    }
+    if (head->marks.absent) {
+        return (struct stay){.why = "it is missing, and a client has the lease to fill it"};
+    }
     struct slice value = place->reply.value;
     const char *end = memchr(value.p, '\n', value.len);
     size_t header = (size_t)(end - value.p) + 1;
-    return place->reply.ttl_s < 0 && !place->reply.no_times && head->garbage_count == 0 &&
-           !head->marks.absent && head->marks.sublists_until_s == 0 &&
-           !announces(slice_make(end + 1, value.len - header));
+    if (head->garbage_count > 0 || announces(slice_make(end + 1, value.len - header))) {
+        return (struct stay){.why = "sublists of it are being written or deleted", .for_now = true};
+    }
+    return (struct stay){.why = NULL};
 }
 
 bool place_is_copy_of(const struct place *copy, const struct place *head)

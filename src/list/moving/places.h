@@ -44,9 +44,15 @@ bool place_same(const struct place *a, const struct place *b);
 /* Reads the head of the list of that key; NULL: it is none that this release can read. The caller's
  * reference. */
 struct head *place_open(const struct place *place, struct slice key);
+/* Why a head cannot be moved. */
+struct stay {
+    const char *why; /* NULL: it can */
+    bool for_now;    /* it can go by and by, without a client's doing */
+};
 /* Can the head be moved as it is? Not while it announces sublists, or names some that are to be
- * deleted; if it expires, or its sublists do; if the list is absent. */
-bool place_movable(const struct place *place, const struct head *head);
+ * deleted; if it expires, or its sublists do; if the list is absent. NULL: what is there is none.
+ */
+struct stay place_stay(const struct place *place, const struct head *head);
 /* Is it a copy of that head? */
 bool place_is_copy_of(const struct place *copy, const struct place *head);
 /* Each returns a block, the caller's: the copy of a head, the head that a copy stands for, a mark.

@@ -223,6 +223,8 @@ struct be_reply {
     uint32_t expires_s; /* the same: the second since 1970, where the server tells that, or 0 */
     bool server_down;   /* BE_DOWN: no request gets to the server now */
     bool no_times;      /* BE_GET: the server does not tell times to live; ttl_s is -1 */
+    bool stays;         /* BE_PROBE of a head: the list is not on its new server, see text */
+    bool stays_for_now; /* and it can go there by and by */
     uint64_t cas;
     uint64_t epoch;      /* names the connection that gave this reply; never 0 for an answer from a
                             server */
@@ -232,8 +234,8 @@ struct be_reply {
     struct slice value;  /* lives in block; both only during the call that hands over the reply */
     struct block *block; /* take a reference to keep the value */
     const struct be_caps *caps; /* of the server that answered, or NULL */
-    const char *text; /* for BE_REFUSED, BE_DOWN, BE_LOST: what happened, naming the server; during
-                         the call */
+    const char *text; /* for BE_REFUSED, BE_DOWN, BE_LOST: what happened, naming the server; where
+                         a list stays: why; during the call */
 
     /* BE_ANSWERED, during the call. */
     struct slice line; /* the answer's line without its line end; lives in block. Of an answer that
