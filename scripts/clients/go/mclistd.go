@@ -135,6 +135,7 @@ func (l *Lists) Ldrop(key string) (bool, error)     { return l.done("ldrop", key
 func (l *Lists) Lcompact(key string) (bool, error)  { return l.done("lcompact", key) }
 func (l *Lists) Lpurge(key string) (int64, error)   { return l.number("lpurge", key) }
 func (l *Lists) Lconvert(key string) (int64, error) { return l.number("lconvert", key) }
+func (l *Lists) Lmigrate(key string) (bool, error)  { return l.done("lmigrate", key) }
 
 // Llease gives the token; 0: another client has the lease; None: the list is there.
 func (l *Lists) Llease(key string, seconds int64) (int64, error) {

@@ -28,6 +28,7 @@ export class Lists<T = string> {
   lpurge(key: Text): Promise<number | null>;
   lcompact(key: Text): Promise<boolean>;
   lconvert(key: Text): Promise<number | null>;
+  lmigrate(key: Text): Promise<boolean>;
   llease(key: Text, seconds: number): Promise<number | null>;
   lget(key: Text): Promise<T[]>;
   lgets(key: Text): Promise<{ items: T[]; version: number } | null>;

@@ -134,6 +134,7 @@ class Lists {
   lpurge(key) { return this.ask(number, 'lpurge', key); }
   lcompact(key) { return this.ask(done, 'lcompact', key); }
   lconvert(key) { return this.ask(number, 'lconvert', key); }
+  lmigrate(key) { return this.ask(done, 'lmigrate', key); }
 
   /** The token; 0: another client has the lease; null: the list is there. */
   llease(key, seconds) { return this.ask(token, 'llease', key, int(seconds)); }

@@ -89,6 +89,7 @@ sub ldrop { my ($self, $key) = @_; return $self->_ask('done', 'ldrop', $key) }
 sub lpurge { my ($self, $key) = @_; return $self->_ask('number', 'lpurge', $key) }
 sub lcompact { my ($self, $key) = @_; return $self->_ask('done', 'lcompact', $key) }
 sub lconvert { my ($self, $key) = @_; return $self->_ask('number', 'lconvert', $key) }
+sub lmigrate { my ($self, $key) = @_; return $self->_ask('done', 'lmigrate', $key) }
 
 # The token; 0: another client has the lease; undef: the list is there.
 sub llease { my ($self, $key, $seconds) = @_; return $self->_ask('token', 'llease', $key, _int($seconds)) }

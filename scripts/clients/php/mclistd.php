@@ -78,6 +78,7 @@ class Lists
     public function lpurge(string $key): ?int { return $this->ask('number', 'lpurge', $key); }
     public function lcompact(string $key): ?bool { return $this->ask('done', 'lcompact', $key); }
     public function lconvert(string $key): ?int { return $this->ask('number', 'lconvert', $key); }
+    public function lmigrate(string $key): ?bool { return $this->ask('done', 'lmigrate', $key); }
 
     /** The token; 0: another client has the lease; null: the list is there. */
     public function llease(string $key, int $seconds): ?int { return $this->ask('token', 'llease', $key, $seconds); }

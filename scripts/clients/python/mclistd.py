@@ -97,6 +97,9 @@ class Lists:
     def lconvert(self, key: Text) -> Optional[int]:
         return self._ask(_number, b"lconvert", key)
 
+    def lmigrate(self, key: Text) -> bool:
+        return self._ask(_done, b"lmigrate", key)
+
     def llease(self, key: Text, seconds: int) -> Optional[int]:
         """The token; 0: another client has the lease; None: the list is there."""
         return self._ask(_token, b"llease", key, b"%d" % seconds)

@@ -68,6 +68,7 @@ module Mclistd
     def lpurge(key) = ask(:number, 'lpurge', key)
     def lcompact(key) = ask(:done, 'lcompact', key)
     def lconvert(key) = ask(:number, 'lconvert', key)
+    def lmigrate(key) = ask(:done, 'lmigrate', key)
 
     # The token; 0: another client has the lease; nil: the list is there.
     def llease(key, seconds) = ask(:token, 'llease', key, Integer(seconds))

@@ -286,8 +286,7 @@ static enum progress find(struct moving *m, struct mover *x)
         if (!place_same(&x->old, &x->again)) {
             continue;
         }
-        if (x->old.kind == PLACE_MARK &&
-            x->new.kind == PLACE_COPY &&name_equal(&x->old.token, &x->new.token)) {
+        if (place_counts(&x->new, &x->old)) {
             ask_write(m, x, true, BE_CAS, &x->new, place_head(&x->new), 0);
         } else { /* its mover may not know yet that it counts for nothing */
             ask_write(m, x, true, BE_CAS_DELETE, &x->new, NULL, 0);

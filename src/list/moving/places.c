@@ -95,6 +95,12 @@ struct stay place_stay(const struct place *place, const struct head *head)
     return (struct stay){.why = NULL};
 }
 
+bool place_counts(const struct place *copy, const struct place *mark)
+{
+    return copy->kind == PLACE_COPY && mark->kind == PLACE_MARK &&
+           name_equal(&copy->token, &mark->token);
+}
+
 bool place_is_copy_of(const struct place *copy, const struct place *head)
 {
     size_t skip = sizeof COPY_BEGIN - 1 + NAME_BYTES, same = sizeof VERSION - 1;

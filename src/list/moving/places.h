@@ -53,6 +53,8 @@ struct stay {
  * deleted; if it expires, or its sublists do; if the list is absent. NULL: what is there is none.
  */
 struct stay place_stay(const struct place *place, const struct head *head);
+/* Does the list lie in the copy, since the mark names it? */
+bool place_counts(const struct place *copy, const struct place *mark);
 /* Is it a copy of that head? */
 bool place_is_copy_of(const struct place *copy, const struct place *head);
 /* Each returns a block, the caller's: the copy of a head, the head that a copy stands for, a mark.

@@ -5,7 +5,7 @@ use warnings;
 use lib '.';
 use Mclistd;
 
-my %IS_TRUE = map { $_ => 1 } qw(ladd laddt ldel lset lcreate lput ltouch ldrop lcompact ltx);
+my %IS_TRUE = map { $_ => 1 } qw(ladd laddt ldel lset lcreate lput ltouch ldrop lcompact lmigrate ltx);
 my %IS_NUMBER = map { $_ => 1 } qw(laddx ldelx lcopy lpurge lconvert llease llen lttl linterlen
     lunionlen ldifflen linterstore lunionstore ldiffstore lmove);
 

@@ -119,6 +119,7 @@ public class Lists implements AutoCloseable {
     public Long lpurge(String key) { return number("lpurge " + word(key)); }
     public Boolean lcompact(String key) { return done("lcompact " + word(key)); }
     public Long lconvert(String key) { return number("lconvert " + word(key)); }
+    public Boolean lmigrate(String key) { return done("lmigrate " + word(key)); }
 
     /** The token; 0: another client has the lease; null: the list is there. */
     public Long llease(String key, long seconds) { return (Long) run(this::token, "llease " + word(key) + " " + seconds + "\r\n"); }
