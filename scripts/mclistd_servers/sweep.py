@@ -13,7 +13,7 @@ from mclistd_servers.pools import HEAD_KEY
 AT_ONCE = 64
 MARK = re.compile(rb"\^> ")
 COPY = re.compile(rb"\^1 >")
-HEAD = re.compile(rb"\^1 ")
+HEAD = re.compile(rb"\^1[ \n]")
 SHOWN_MAX = 5
 
 

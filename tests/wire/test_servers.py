@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mclistd-cli servers: a pool gets other servers by one word, while clients change its lists."""
 
+import signal
 import threading
+import time
 
 import pytest
 
-from harness import in_threads
+from harness import pause_process, wait_until
 from test_cli_support import servers
 
 NAMES = [f"list{n}" for n in range(60)]
+UNUSED = [f"unused{n}" for n in range(40)]
 
 
 @pytest.fixture
 def start(start_daemon):
     """A function that starts a proxy before some servers, which has others for next."""
-    def start(old, new=None, **more):
-        config = {"pool main": {"gate_s": 1, **more}, "lists": {"pool": "main", "max_item_bytes": 500}}
+    def start(old, new=None, pool=None, **more):
+        config = {"proxy": more, "pool main": {"gate_s": 1, **(pool or {})}, "lists": {"pool": "main", "max_item_bytes": 500}}
         if new is not None:
             config["pool main"]["next"] = "grown"
             config["pool grown"] = {"servers": ", ".join(server.address for server in new)}
@@ -69,9 +72,26 @@ class Adders:
                 assert set(items) == self.added[name]
 
 
+def gate_of(server):
+    with server.conn() as conn:
+        return conn.get("mclistd#pool.main") or b""
+
+
+def marks(servers):
+    count = 0
+    for server in servers:
+        with server.conn() as conn:
+            count += sum((conn.get(f"{name}#") or b"").startswith(b"^> ") for name in NAMES + UNUSED)
+    return count
+
+
+def count_heads(servers, names):
+    return sum(len(heads(server, names)) for server in servers)
+
+
 def heads(server, names):
     with server.conn() as conn:
-        return {name for name in names if (conn.get(f"{name}#") or b"").startswith(b"^1 ")}
+        return {name for name in names if (conn.get(f"{name}#") or b"").startswith(b"^1")}
 
 
 @pytest.mark.memcacheds(3)
@@ -79,7 +99,10 @@ def test_a_pool_grows_by_one_word_while_clients_add(start, memcacheds):
     old, new = memcacheds[:2], memcacheds
     adders = Adders(NAMES)
     first = start(old)
-    adders.run([first], lambda: in_threads(1, lambda _: None))
+    adders.run([first], lambda: time.sleep(0.5))
+    with first.conn() as conn:
+        for name in UNUSED:
+            assert conn.cmd(f"ladd {name} a b c") == b"STORED"
     proxies = [start(old, new) for _ in range(2)]
     first.stop()
     text = servers(proxies[0], "plan")
@@ -91,10 +114,52 @@ def test_a_pool_grows_by_one_word_while_clients_add(start, memcacheds):
     adders.check(proxies[1])
     assert "the step is done" in servers(proxies[0], "back", code=1)
     last = [start(new) for _ in range(2)]
-    adders.run(proxies + last, lambda: in_threads(1, lambda _: None))
+    adders.run(proxies + last, lambda: time.sleep(0.5))
     for proxy in proxies:
         proxy.stop()
     adders.check(last[0])
-    assert heads(new[2], NAMES)
-    for name in heads(new[2], NAMES):  # no list is in two places
-        assert all(name not in heads(server, NAMES) for server in old)
+    with last[0].conn() as conn:
+        assert all(conn.lget(name) == [b"a", b"b", b"c"] for name in UNUSED)
+    assert heads(new[2], UNUSED) and heads(new[2], NAMES)
+    assert count_heads(new, NAMES + UNUSED) == len(NAMES + UNUSED)  # none is in two places
+    wait_until("no item says that lists move", lambda: b"next =" not in b"".join(map(gate_of, new)))
+    assert "removed" in servers(last[0], "sweep")
+    assert marks(new) == 0
+    assert servers(last[0], "sweep").startswith("removed 0 marks")
+    adders.check(last[0])
+
+
+@pytest.mark.memcacheds(2)
+def test_a_proxy_that_sleeps_through_two_steps_answers_nothing_as_done(start, memcacheds, start_relay):
+    """It has the old file, and knows no marks: its append to one is stored, and means nothing."""
+    relay = start_relay(memcacheds[0])
+    proxy = start(memcacheds[:1], memcacheds[1:])
+    sleeper = start([relay], threads=1, deadline_ms=600000, pool={"timeout_ms": 600000})
+    with sleeper.conn() as slow, proxy.conn() as conn:
+        assert slow.cmd("ladd list first") == b"STORED"
+        relay.hold_after(0)
+        slow.send("ladd list late\r\n")
+        wait_until("it has sent it", lambda: any(b"late" in packet for packet in relay.packets))
+        pause_process(sleeper.process.pid)
+        servers(proxy, "move")
+        relay.release()
+        with memcacheds[0].conn() as server:
+            wait_until("the mark has it", lambda: b"late" in server.get("list#"))
+        sleeper.process.send_signal(signal.SIGCONT)
+        assert b"unknown" in slow.line()
+        assert conn.lget("list") == [b"first"]
+        sleeper.wait_for_log("UNEQUAL PROXIES")
+        assert slow.cmd("ladd list later").startswith(b"SERVER_ERROR proxies of pool main are unequal")
+
+
+@pytest.mark.memcacheds(2)
+def test_a_proxy_that_has_slept_goes_on(start, memcacheds):
+    proxy = start(memcacheds)
+    with proxy.conn() as conn:
+        assert conn.cmd("ladd list a") == b"STORED"
+        pause_process(proxy.process.pid)
+        time.sleep(3)  # of gate_s = 1
+        proxy.process.send_signal(signal.SIGCONT)
+        wait_until("it has read the gate", lambda: conn.cmd("ladd list b") == b"STORED")
+        assert conn.lget("list") == [b"a", b"b"]
+    proxy.wait_for_log("the gate was not read for more than 2 s")

@@ -60,7 +60,9 @@ struct gate_pool {
     size_t server_count;
     size_t waiting; /* exchanges under way */
     uint64_t rounds;
-    bool again; /* another proxy was faster: read once more */
+    uint64_t asked_us; /* when the last round began; 0: none has */
+    bool slept;        /* for so long before it that others may have taken a step */
+    bool again;        /* another proxy was faster: read once more */
     bool is_first;
     bool replaces;   /* what the pool had is being replaced */
     unsigned missed; /* rounds without the others' item, of an unequal proxy: see DOUBTS */
@@ -151,9 +153,17 @@ bool gate_refuses(struct worker *w, struct slice key, char text[GATE_REFUSAL_MAX
 {
     struct gate *gate = w->shared->gate;
     size_t pool_index = config_list_policy(w->config, key)->pool_index;
-    if (atomic_load(&w->shared->gate_states[pool_index]) == GATE_IDLE &&
+    bool stale = gate_is_stale(w, pool_index);
+    if ((stale || atomic_load(&w->shared->gate_states[pool_index]) == GATE_IDLE) &&
         !atomic_exchange(&gate->wanted[pool_index], true)) {
         worker_wake(w->shared->workers[0]);
+    }
+    if (stale) {
+        (void)snprintf(text, GATE_REFUSAL_MAX,
+                       "this proxy has not heard lately how the others keep lists of pool %.100s, "
+                       "nothing done",
+                       w->config->pools[pool_index].name);
+        return true;
     }
     bool refused = false;
     pthread_mutex_lock(&gate->lock);
@@ -225,10 +235,21 @@ static bool is_unequal(const struct gate_pool *p)
     return p->other != NULL && p->until_us == UINT64_MAX;
 }
 
+static bool any_seen(const struct gate_pool *p, enum seen seen)
+{
+    for (size_t i = 0; i < p->server_count; i++) {
+        if (p->servers[i].seen == seen) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* True: the others' item is still to be waited for. */
 static bool waits_for_others(struct gate_pool *p)
 {
-    bool doubts = is_unequal(p) && !all_equal(p) && p->missed < DOUBTS;
+    bool misses = is_unequal(p) ? !all_equal(p) : p->slept && !any_seen(p, SEEN_EQUAL);
+    bool doubts = misses && p->missed < DOUBTS;
     p->missed = doubts ? p->missed + 1 : 0;
     return doubts;
 }
@@ -347,12 +368,32 @@ static void follow_step(struct gate_pool *p)
     }
 }
 
+/* The round was asked for at asked_us, and says what to go by. */
+static void note_fresh(struct gate_pool *p)
+{
+    struct gate_fresh *fresh = &p->gate->shared->gate_fresh[p->index];
+    bool answered = any_seen(p, SEEN_NONE) || any_seen(p, SEEN_EQUAL) || any_seen(p, SEEN_LOWER) ||
+                    any_seen(p, SEEN_OTHER) || any_seen(p, SEEN_FOREIGN);
+    if (!answered || !refuses(p)) {
+        return;
+    }
+    p->slept = false;
+    if (mono_us(p) > atomic_load(&fresh->until_us)) {
+        log_warn("pool %s: the gate was not read for more than %u s: changes of lists on their way "
+                 "count as unknown",
+                 p->config->name, GATE_FRESH_ROUNDS * (unsigned)p->config->gate_s);
+        atomic_store(&fresh->gap_us, mono_us(p));
+    }
+    atomic_store(&fresh->until_us,
+                 p->asked_us + GATE_FRESH_ROUNDS * (uint64_t)p->config->gate_s * 1000000);
+}
+
 /* True when this proxy is not the unequal one, and may write. */
 static bool judge(struct gate_pool *p)
 {
     const struct gate_server *first = rank_by_first(p);
     struct gate_server *other = find_right(p, SEEN_OTHER), *lower = find_right(p, SEEN_LOWER);
-    bool right = other == NULL;
+    bool right = other == NULL, doubts = false;
     pthread_mutex_lock(&p->gate->lock);
     follow_step(p);
     if (other != NULL) {
@@ -363,12 +404,16 @@ static bool judge(struct gate_pool *p)
         replace(p, lower, first);
     } else if (waits_for_others(p)) {
         right = p->missed == DOUBTS;
+        doubts = p->slept && !right;
     } else if (p->until_us == UINT64_MAX || mono_us(p) >= p->until_us) {
         say(p, "");
         forget_other(p);
     }
     p->replaces = p->replaces && lower != NULL;
     set_states(p->gate);
+    if (!doubts) {
+        note_fresh(p);
+    }
     pthread_mutex_unlock(&p->gate->lock);
     return right;
 }
@@ -541,6 +586,9 @@ static void on_read(struct exchange *x, const struct be_reply *reply)
 
 static void ask_round(struct gate_pool *p)
 {
+    uint64_t gap_us = GATE_FRESH_ROUNDS * (uint64_t)p->config->gate_s * 1000000;
+    p->slept = p->slept || (p->asked_us != 0 && mono_us(p) > p->asked_us + gap_us);
+    p->asked_us = mono_us(p);
     for (size_t i = 0; i < p->server_count; i++) {
         struct gate_server *s = &p->servers[i];
         s->x = (struct exchange){
@@ -615,6 +663,7 @@ void gate_create(struct shared *s)
         p->is_first =
             p->config->gate_s != 0 && (has_lists(s->config, i) || p->config->next_name[0] != '\0');
         atomic_init(&s->moves_at_us[i], UINT64_MAX);
+        atomic_init(&s->gate_fresh[i].until_us, UINT64_MAX);
         if (p->is_first && refuses(p)) {
             gate->unread++;
         }
@@ -645,11 +694,16 @@ void gate_woken(struct worker *w)
     }
     for (size_t i = 0; i < w->config->pool_count; i++) {
         struct gate_pool *p = &gate->pools[i];
-        if (atomic_load(&gate->wanted[i]) && p->pool == NULL) {
+        if (!atomic_load(&gate->wanted[i]) || !atomic_exchange(&gate->wanted[i], false)) {
+            continue;
+        }
+        if (p->pool == NULL) {
             start_pool(p, w->pools[i]);
             pthread_mutex_lock(&gate->lock);
             set_states(gate);
             pthread_mutex_unlock(&gate->lock);
+        } else if (p->waiting == 0) {
+            ask_round(p);
         }
     }
 }

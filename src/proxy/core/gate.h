@@ -21,6 +21,10 @@
  *
  * The item lives for GATE_LIFE_ROUNDS: what no living proxy agrees with goes by itself.
  *
+ * A proxy that has not read it for GATE_FRESH_ROUNDS, since it slept or reached no server, may be
+ * two steps behind the others. It sends nothing for lists until it has read it again, and of what
+ * it has asked for before that the outcome counts as unknown, whatever the server answers.
+ *
  * A pool that no section [lists] of the file belongs to has no gate until the first list verb.
  */
 #ifndef PROXY_CORE_GATE_H
@@ -37,6 +41,7 @@
 /* An item lives for so many times gate_s, and is renewed at half of that. No setting: all proxies
  * of a pool, of whatever release, must mean the same by it, and gate_s changes it. */
 #define GATE_LIFE_ROUNDS 6
+#define GATE_FRESH_ROUNDS 2
 /* Behind the step `move`, a proxy leaves the others so many gate_s before it moves a list. Until
  * then each of those that know no marks has read that step, or its item has gone: from then on they
  * refuse lists. */
@@ -62,17 +67,34 @@ void gate_woken(struct worker *worker);
 /* Has each gate that can refuse lists been read once, as far as servers answer? Any thread. */
 bool gate_is_read(const struct shared *shared);
 
+/* Has the gate not been read for too long? */
+static inline bool gate_is_stale(const struct worker *worker, size_t pool_index)
+{
+    return worker->now.mono_us >
+           atomic_load_explicit(&worker->shared->gate_fresh[pool_index].until_us,
+                                memory_order_relaxed);
+}
+
+/* May the answer to what was asked at that time be taken for one? */
+static inline bool gate_trusts(const struct worker *worker, size_t pool_index, uint64_t since_us)
+{
+    return !gate_is_stale(worker, pool_index) &&
+           since_us >= atomic_load_explicit(&worker->shared->gate_fresh[pool_index].gap_us,
+                                            memory_order_relaxed);
+}
+
 /* Must a list verb on lists of that pool ask gate_refuses? */
 static inline bool gate_must_ask(const struct worker *worker, size_t pool_index)
 {
     return atomic_load_explicit(&worker->shared->gate_states[pool_index], memory_order_relaxed) !=
-           GATE_QUIET;
+               GATE_QUIET ||
+           gate_is_stale(worker, pool_index);
 }
 
 /* Room for the text of a refusal. */
 #define GATE_REFUSAL_MAX 256
-/* Is the list kept elsewhere, or otherwise, by other proxies? Then text is the error for its verb.
- */
+/* Is the list kept elsewhere, or otherwise, by other proxies, or may it be, since the gate was not
+ * read? Then text is the error for its verb. */
 bool gate_refuses(struct worker *worker, struct slice key, char text[GATE_REFUSAL_MAX]);
 
 /* What differs in the pool, as the log has it; "" if nothing does. Any thread. Returns why. */

@@ -42,11 +42,18 @@ struct reloads {
     struct reload_figures last;
 };
 
+/* Until when the proxy may take its gate for read: see gate.h. */
+struct gate_fresh {
+    _Atomic uint64_t until_us; /* UINT64_MAX: it need not be read */
+    _Atomic uint64_t gap_us;   /* the end of the last time in which it was not; 0: there was none */
+};
+
 struct shared {
     const struct config *config; /* changes while all workers rest */
     struct gate *gate;
     /* By pool: GATE_QUIET, or a list verb must ask the gate (gate.h). */
     _Atomic uint8_t gate_states[CONFIG_POOLS_MAX];
+    struct gate_fresh gate_fresh[CONFIG_POOLS_MAX]; /* by pool */
     /* By pool: from when on lists move to its next; UINT64_MAX: not in this step (gate.h). */
     _Atomic uint64_t moves_at_us[CONFIG_POOLS_MAX];
     struct worker **workers;

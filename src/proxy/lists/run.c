@@ -8,6 +8,7 @@
 #include "list/engine.h"
 #include "list/moving/moving.h"
 #include "pool/pool.h"
+#include "proxy/core/gate.h"
 #include "proxy/core/shared.h"
 #include "proxy/core/worker.h"
 #include "proxy/lists/call_part.h"
@@ -84,13 +85,26 @@ RARE static void trace_reply(struct worker *w, struct be_request *request,
     trace_add_reply(&w->shared->trace, &row, slice_make(request->key, request->key_len), reply);
 }
 
+/* Other proxies may have taken two steps while this one slept (gate.h). */
+RARE static const struct be_reply *distrusted(const struct be_reply *reply)
+{
+    static const struct be_reply lost = {
+        .status = BE_LOST,
+        .text = "the proxy has slept, or reached no server, for too long, outcome unknown"};
+    return reply->status == BE_DOWN ? reply : &lost;
+}
+
 void run_backend_done(void *arg, struct be_request *request, const struct be_reply *reply)
 {
     struct worker *w = arg;
+    const struct exchange *x = be_request_room(request);
     worker_woke(w);
     w->engine_dirty = true;
     if (trace_is_on(&w->shared->trace)) {
         trace_reply(w, request, reply);
+    }
+    if (UNLIKELY(!gate_trusts(w, request->pool_index, x->since_us))) {
+        reply = distrusted(reply);
     }
     if (UNLIKELY(request->moves != NULL)) {
         moving_reply(request->moves, request, reply);
