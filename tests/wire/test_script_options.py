@@ -10,7 +10,8 @@ from harness import ROOT
 pytestmark = pytest.mark.release
 
 
-SCRIPTS = ["check-layers", "check-style", "fetch-memcached-new", "fetch-node-clients", "with-memcached"]
+SCRIPTS = ["check-layers", "check-style", "fetch-memcached-new", "fetch-node-clients", "fetch-wordpress",
+           "with-memcached"]
 OF_TESTS = ["bench/check-load", "cluster/member", "fuzz/choose", "fuzz/run"]
 
 

@@ -42,9 +42,13 @@ class Tagged
     private const ROUNDS = 5;
 
     private float $downUntil = 0;
+    private array $known = []; /* tag => [its generation, when it was read] */
 
-    /** $longest: seconds, of tagged items that have no time to live of their own. */
-    public function __construct(private Lists $lists, private int $longest = self::RELATIVE_S) {}
+    /** $longest: seconds, of tagged items that have no time to live of their own. $remember: for so
+     *  many seconds get() asks for no generation again, and what is stored is under the generation
+     *  that get() has seen last. So what is read from a database between the two, and is purged
+     *  meanwhile, is not found. */
+    public function __construct(private Lists $lists, private int $longest = self::RELATIVE_S, private int $remember = 0) {}
 
     /** Of any text: no blank, no delimiter, 200 bytes at most. */
     public static function key(string $name): string
@@ -57,7 +61,8 @@ class Tagged
     /** key => value of those that are there. $tags: tags that are known, which spares a round trip. */
     public function get(array $keys, array $tags = []): array
     {
-        $live = array_filter($this->read($keys, $tags), fn($entry) => $entry['live']);
+        $live = array_filter($this->read($keys, $tags, $this->remember), fn($entry) => $entry['live']);
+        if ($this->remember) $this->generations($tags);
         return array_map(fn($entry) => $entry['value'], $live);
     }
 
@@ -111,11 +116,24 @@ class Tagged
         return false;
     }
 
-    public function delete(array $keys): bool
+    /** As change() where there is no value. */
+    public function add(string $key, string $value, int $seconds, array $tags, array $watched = []): bool
+    {
+        $made = $this->made($all = array_merge($tags, $watched), $this->generations($all));
+        if ($made === null) return false;
+        $packet = new Packet($this->lists);
+        $this->name($packet, $key, $tags, $seconds);
+        $this->store($packet, 'add', $key, $value, $made, $tags ? $this->lifetime($seconds) : $seconds);
+        if ($this->run($packet) === array_fill(0, count($tags) + 1, true)) return true;
+        return $this->change($key, fn($old) => $old === null ? [$value, $seconds] : null, $tags, $watched);
+    }
+
+    /** Of each: true, false if it was not there, or an Error. */
+    public function delete(array $keys): array
     {
         $packet = new Packet($this->lists);
         foreach ($keys as $key) $packet->delete((string) $key);
-        return !array_filter($this->run($packet), fn($result) => $result instanceof Error);
+        return $keys ? array_combine($keys, $this->run($packet)) : [];
     }
 
     /** $tags: tag => keys that it is to hold no more. */
@@ -131,6 +149,7 @@ class Tagged
      *  not done, or not known to be. */
     public function purge(array $tags): bool
     {
+        $this->known = array_diff_key($this->known, array_flip($tags));
         $packet = new Packet($this->lists);
         foreach ($tags as $tag) $packet->lpurge($tag);
         $drop = new Packet($this->lists);
@@ -143,18 +162,23 @@ class Tagged
     /** The items of each tag are missed from now on; their memory is not freed. */
     public function drop(array $tags): bool
     {
+        $this->known = array_diff_key($this->known, array_flip($tags));
         $packet = new Packet($this->lists);
         foreach ($tags as $tag) $packet->ldrop($tag);
         return !array_filter($packet->run(), fn($result) => $result instanceof Error);
     }
+
+    /** Remembers no generation. */
+    public function forget(): void { $this->known = []; }
 
     /* --- generations --- */
 
     /** tag => its generation; those that cannot be had are left out. */
     private function generations(array $tags): array
     {
-        $tags = array_values(array_unique($tags));
-        for ($found = [], $round = 0; $tags && $round < self::ROUNDS; $round++) {
+        $found = $this->remember ? $this->remembered($tags) : [];
+        $tags = array_values(array_diff(array_unique($tags), array_keys($found)));
+        for ($round = 0; $tags && $round < self::ROUNDS; $round++) {
             [$firsts, $tags] = [$this->firsts($tags), []];
             $packet = new Packet($this->lists);
             foreach ($firsts as $tag => $first) {
@@ -173,15 +197,31 @@ class Tagged
         return $found;
     }
 
+    /** $age: seconds since they were read, at most. */
+    private function remembered(array $tags, ?int $age = null): array
+    {
+        $known = array_intersect_key($this->known, array_flip($tags));
+        return array_map(fn($entry) => $entry[0], array_filter($known, fn($entry) => $age === null || $entry[1] > microtime(true) - $age));
+    }
+
     /** tag => the first item of its list, null, or an Error. */
     private function firsts(array $tags): array
     {
         $packet = new Packet($this->lists);
         foreach ($tags as $tag) $packet->lrange($tag, 0, 0);
-        return $tags ? array_combine($tags, array_map([$this, 'first'], $this->run($packet))) : [];
+        return $tags ? $this->answered($tags, $this->run($packet)) : [];
     }
 
-    private function first($answer) { return $answer instanceof Error ? $answer : $answer[0] ?? null; }
+    private function answered(array $tags, array $answers): array
+    {
+        $firsts = $tags ? array_combine($tags, array_map(fn($answer) => $answer instanceof Error ? $answer : $answer[0] ?? null, $answers)) : [];
+        if ($this->remember) {
+            $known = array_filter($firsts, [$this, 'isGeneration']);
+            $this->known = array_map(fn($first) => [$first, microtime(true)], $known) + array_diff_key($this->known, $firsts);
+        }
+        return $firsts;
+    }
+
     private function isGeneration($first): bool { return is_string($first) && strncmp($first, 'gen:', 4) === 0; }
 
     /** What an item begins with: tag, generation, ...; null: one of them is not known. */
@@ -197,13 +237,15 @@ class Tagged
 
     /* --- items: the time of their end and what they were made under, a line end, the value --- */
 
-    private function read(array $keys, array $tags): array
+    private function read(array $keys, array $tags, ?int $age = null): array
     {
+        $firsts = $this->remember ? $this->remembered($tags, $age) : [];
+        $tags = array_values(array_diff($tags, array_keys($firsts)));
         $packet = new Packet($this->lists);
         foreach ($tags as $tag) $packet->lrange($tag, 0, 0);
         foreach ($keys as $key) $packet->gets((string) $key);
         $results = $this->run($packet);
-        $firsts = $tags ? array_combine($tags, array_map([$this, 'first'], array_splice($results, 0, count($tags)))) : [];
+        $firsts += $this->answered($tags, array_splice($results, 0, count($tags)));
         $entries = [];
         foreach ($keys as $at => $key) {
             if (is_array($results[$at])) $entries[$key] = $this->entry(...$results[$at]);
@@ -211,7 +253,7 @@ class Tagged
         $made = array_merge(...array_values(array_column($entries, 'made')));
         $firsts += $this->firsts(array_values(array_diff(array_unique(array_column($made, 0)), array_keys($firsts))));
         foreach ($entries as &$entry) {
-            foreach ($entry['made'] as [$tag, $generation]) $entry['live'] = $entry['live'] && $firsts[$tag] === $generation;
+            foreach ($entry['made'] as [$tag, $generation]) $entry['live'] = $entry['live'] && ($firsts[$tag] ?? null) === $generation;
         }
         return $entries;
     }

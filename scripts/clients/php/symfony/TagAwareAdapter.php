@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 namespace Mclistd\Symfony;
 
-use Mclistd\{Lists, Tagged};
+use Mclistd\{Error, Lists, Tagged};
 use Symfony\Component\Cache\Adapter\AbstractTagAwareAdapter;
 use Symfony\Component\Cache\Marshaller\{DefaultMarshaller, MarshallerInterface};
 
@@ -65,7 +65,10 @@ class TagAwareAdapter extends AbstractTagAwareAdapter
         return $failed;
     }
 
-    protected function doDelete(array $ids): bool { return $this->items->delete(array_keys($this->keys($ids))); }
+    protected function doDelete(array $ids): bool
+    {
+        return !array_filter($this->items->delete(array_keys($this->keys($ids))), fn($end) => $end instanceof Error);
+    }
 
     protected function doDeleteTagRelations(array $tagData): bool
     {
