@@ -8,6 +8,7 @@ import select
 import socket
 
 from mclistd_cli.words import to_bytes
+from mclistd_convert.prefix import best_of, prefix_of, unescaped
 
 PORT = 11220
 CONNECT_TIMEOUT_S = 5
@@ -234,11 +235,5 @@ class Connection:
                 found = re.fullmatch(r"lists:(?:(.*):)?delimiter", name)
                 if found:
                     byte = None if value == "none" else unescaped(to_bytes(value))
-                    self.delimiters[unescaped(to_bytes(found[1] or ""))] = byte
-        prefixes = [prefix for prefix in self.delimiters if key.startswith(prefix)]
-        return self.delimiters[max(prefixes, key=len)]
-
-
-def unescaped(text):
-    """Bytes that the configuration has as \\xNN."""
-    return re.sub(rb"\\x([0-9a-fA-F]{2})", lambda found: bytes([int(found[1], 16)]), text)
+                    self.delimiters[prefix_of(to_bytes(found[1] or ""))] = byte
+        return self.delimiters[best_of(self.delimiters, key)]

@@ -2,6 +2,7 @@
 """The parts of scripts/convert.
 
     wire.py       connections to proxies and memcacheds
+    prefix.py     which [lists PREFIX] a key has
     settings.py   what the proxies are set to: prefixes, dialects, names of items
     names.py      which items a list is made of, and whose item a name is
     stored.py     what the memcacheds hold

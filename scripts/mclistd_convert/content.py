@@ -5,7 +5,7 @@ import hashlib
 import re
 import time
 
-from mclistd_convert.settings import unescaped
+from mclistd_convert.prefix import unescaped
 from mclistd_convert.wire import LIST_KEY, Answer, Connection
 
 WAITED = "earlier requests took too long"

@@ -7,9 +7,10 @@ import sys
 
 from mclistd_convert import files, placement
 from mclistd_convert.inventory import LIST, MISSING, NATIVE, Inventory
+from mclistd_convert.prefix import prefix_of
 from mclistd_convert.restore import restore
 from mclistd_convert.run import Run, take_inventory
-from mclistd_convert.settings import check_distinct, check_proxies, check_servers, unescaped
+from mclistd_convert.settings import check_distinct, check_proxies, check_servers
 from mclistd_convert.stored import Stored
 from mclistd_convert.wire import LIST_KEY, Answer, Refused, address_fault, shown
 
@@ -65,7 +66,7 @@ def make_parser():
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("prefix", metavar="PREFIX", help="as in [lists PREFIX], with \\xNN as there; '' for [lists]")
+    add("prefix", metavar="PREFIX", help="as in [lists PREFIX], with \\xNN and a * in front as there; '' for [lists]")
     add("--proxy", action="append", dest="proxies", default=[], metavar="HOST:PORT",
         help="a proxy that serves the prefix; repeat it for each")
     add("--server", action="append", dest="servers", metavar="HOST:PORT|unix:PATH",
@@ -97,7 +98,7 @@ def make_parser():
 def parse_options():
     parser = make_parser()
     options = parser.parse_args()
-    options.prefix = unescaped(os.fsencode(options.prefix))
+    options.prefix = prefix_of(os.fsencode(options.prefix))
     for address in options.proxies + (options.servers or []):
         if fault := address_fault(address):
             parser.error(fault)

@@ -2,8 +2,8 @@
 """What the proxies are set to, from their `stats settings`."""
 
 import contextlib
-import re
 
+from mclistd_convert.prefix import best_of, part_of, prefix_of, unescaped
 from mclistd_convert.wire import Answer, Connection, Refused, shown
 
 # What must be the same in all proxies for them to mean the same lists.
@@ -15,13 +15,7 @@ SHARED = [
         "counter_wraps placement on_missing"
     ).split()
 ]
-ESCAPED = re.compile(rb"\\x([0-9a-fA-F]{2})")
 SAME_TRIES = 5
-
-
-def unescaped(text):
-    """Bytes that the configuration has as \\xNN."""
-    return ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), text)
 
 
 class Section:
@@ -69,7 +63,7 @@ class Settings:
             kind, _, rest = name.partition(b":")
             section, _, key = rest.rpartition(b":")
             if kind == b"lists":
-                prefix = unescaped(section)
+                prefix = prefix_of(section)
                 self.sections.setdefault(prefix, Section(prefix)).values[key] = value
             elif kind == b"pool":
                 self.pools.setdefault(section, {b"name": section})[key] = value
@@ -77,9 +71,8 @@ class Settings:
                 self.default_pool = value
 
     def section_of(self, key):
-        """The one with the longest prefix, or None."""
-        fitting = [p for p in self.sections if key.startswith(p)]
-        return self.sections[max(fitting, key=len)] if fitting else None
+        """The one that holds for the key, or None."""
+        return self.sections.get(best_of(self.sections, key))
 
     def belongs(self, key, section):
         found = self.section_of(key)
@@ -125,9 +118,12 @@ def check_section(address, settings, prefix, must_convert):
 
 
 def check_same_lists(address, settings, first, prefix):
-    """The prefix, and longer ones that take lists from it, must mean the same everywhere."""
+    """The prefix, and others that take lists from it, must mean the same everywhere."""
+    part, anywhere = part_of(prefix)
     for name in sorted(settings.sections.keys() | first.sections.keys()):
-        if not name.startswith(prefix):
+        other, other_anywhere = part_of(name)
+        may_take = anywhere or other_anywhere or other.startswith(part)
+        if name != prefix and not (other and may_take):
             continue
         own, others = settings.sections.get(name), first.sections.get(name)
         if own is None or others is None:

@@ -4,7 +4,7 @@
 import tempfile
 import time
 
-from mclistd_convert.settings import unescaped
+from mclistd_convert.prefix import unescaped
 from mclistd_convert.wire import Answer
 
 BODY_IN_MEMORY = 1 << 20  # larger lists go through a file without a name

@@ -7,6 +7,7 @@ is filled into a scratch list, compared there, and copied by one lcopy."""
 import hashlib
 import time
 
+from mclistd_convert.prefix import begin_of
 from mclistd_convert.wire import Answer, shown
 from mclistd_lists.backup_file import ItemDigest
 from mclistd_lists.backup_read import pages, streamed, TOO_LARGE
@@ -139,9 +140,9 @@ class Writer:
     def scratch_of(self, key):
         """Under the same section, so that the same rules hold for it."""
         section = self.settings.section_of(key)
-        prefix = section.prefix if section else b""
+        begin = begin_of(section.prefix, key) if section else b""
         name = hashlib.sha256(key).hexdigest()[:16].encode()
-        return prefix + b"import." + self.scratch + b"." + name
+        return begin + b"import." + self.scratch + b"." + name
 
     def copy(self, connection, file, saved):
         scratch = self.scratch_of(saved.key)

@@ -9,6 +9,7 @@ import time
 
 from mclistd_convert import names as layout
 from mclistd_convert.content import is_foreign
+from mclistd_convert.prefix import begin_of
 from mclistd_convert.wire import AT_ONCE, LIST_KEY, Answer, Connection, shown
 from mclistd_lists.crawl import ITEM_BYTES_MIN
 from mclistd_lists.head import SUBLIST_HEADER_BYTES, Head
@@ -106,7 +107,7 @@ class Listing:
         self.owned = {}     # {server: {key: [names]}}, of dialects
 
     def belongs(self, key):
-        return key.startswith(self.options.prefix)
+        return begin_of(self.options.prefix, key) is not None
 
     def run(self):
         heads = {server: self.sort_names(server) for server in self.servers}

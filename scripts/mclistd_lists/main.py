@@ -7,7 +7,8 @@ import os
 import sys
 import time
 
-from mclistd_convert.settings import ask, servers_in, unescaped
+from mclistd_convert.prefix import prefix_of
+from mclistd_convert.settings import ask, servers_in
 from mclistd_convert.wire import Answer, Refused, address_fault
 from mclistd_lists import backup, show, transactions
 from mclistd_lists.crawl import Memcached, Pace
@@ -78,7 +79,7 @@ def make_parser():
         help="memcacheds; without them, all that the proxy names")
     add("--proxy", metavar="HOST:PORT", help="a proxy before them")
     add("--prefix", default="", metavar="PREFIX",
-        help="only lists whose keys begin with it; \\xNN is a byte")
+        help="only lists whose keys begin with it; *PART: whose keys hold PART; \\xNN is a byte")
     add("--sort", choices=sorted(show.ORDERS), default="size",
         help="the largest first (size), the longest unused (age), the longest (items), or by key")
     add("--top", type=int, default=0, metavar="N", help="only the first N")
@@ -98,7 +99,7 @@ def make_parser():
 def parse_options():
     parser = make_parser()
     options = parser.parse_args()
-    options.prefix = unescaped(os.fsencode(options.prefix))
+    options.prefix = prefix_of(os.fsencode(options.prefix))
     for address in options.servers + ([options.proxy] if options.proxy else []):
         if fault := address_fault(address):
             parser.error(fault)

@@ -124,11 +124,10 @@ static void print_list(const struct printing *p, struct slice key)
 {
     const struct list_policy *policy = config_list_policy(p->worker->config, key);
     const char *dialect = config_key_known(SECTION_LISTS, "dialect")->words[policy->dialect];
-    char shown[4 * CONFIG_NAME_MAX + 1];
-    struct slice prefix = slice_make(policy->prefix, policy->prefix_len);
-    evbuffer_add_printf(p->out, "section=[lists%s%s] dialect=%s%s\n", prefix.len > 0 ? " " : "",
-                        slice_escape(prefix, shown, sizeof shown), dialect,
-                        policy->migrate == MIGRATE_NATIVE ? " migrate=native" : "");
+    char prefix[CONFIG_PREFIX_TEXT_MAX];
+    evbuffer_add_printf(p->out, "section=[lists%s%s] dialect=%s%s\n",
+                        policy->prefix_len > 0 ? " " : "", config_prefix_text(policy, prefix),
+                        dialect, policy->migrate == MIGRATE_NATIVE ? " migrate=native" : "");
     if (key.len > LIST_KEY_BYTES_MAX ||
         (policy->dialect != DIALECT_NATIVE && key.len > policy->key_bytes_max)) {
         evbuffer_add_printf(p->out, "what=none: the key is too long for a list\n");

@@ -151,15 +151,18 @@ struct pool_config *config_new_pool(struct config *config, struct slice name,
 struct list_policy *config_new_lists(struct config *config, struct slice prefix,
                                      char error[CONFIG_ERROR_MAX])
 {
-    char bytes[CONFIG_PREFIX_MAX + 1];
-    int len = prefix_read(prefix, "lists", bytes, error);
+    char bytes[CONFIG_PREFIX_MAX + 1], text[CONFIG_PREFIX_TEXT_MAX];
+    bool anywhere;
+    int len = prefix_read(prefix, "lists", &anywhere, bytes, error);
     if (len < 0) {
         return NULL;
     }
     for (size_t i = 1; i < config->list_count; i++) {
-        if (slice_equal(slice_of(config->lists[i].prefix), slice_make(bytes, (size_t)len))) {
+        const struct list_policy *other = &config->lists[i];
+        if (other->anywhere == anywhere &&
+            slice_equal(slice_of(other->prefix), slice_make(bytes, (size_t)len))) {
             (void)config_fail(error, "a second [lists %s] (the first is in line %u)",
-                              config->lists[i].prefix, config->lists[i].line);
+                              config_prefix_text(other, text), other->line);
             return NULL;
         }
     }
@@ -171,6 +174,7 @@ struct list_policy *config_new_lists(struct config *config, struct slice prefix,
     struct list_policy *policy = &config->lists[config->list_count++];
     memcpy(policy->prefix, bytes, (size_t)len + 1);
     policy->prefix_len = (size_t)len;
+    policy->anywhere = anywhere;
     return policy;
 }
 
@@ -178,7 +182,7 @@ struct route_config *config_new_route(struct config *config, struct slice prefix
                                       char error[CONFIG_ERROR_MAX])
 {
     char bytes[CONFIG_PREFIX_MAX + 1];
-    int len = prefix_read(prefix, "route", bytes, error);
+    int len = prefix_read(prefix, "route", NULL, bytes, error);
     if (len < 0) {
         return NULL;
     }
@@ -312,23 +316,34 @@ static void make_part(struct config_part *part, enum config_section kind, void *
     (void)snprintf(part->name, sizeof part->name, "%s", name);
 }
 
+/* As a file has it: a * would not be one of its bytes there, and ] would be the section's. */
+static const char *prefix_text(struct slice bytes, char *out, size_t cap)
+{
+    return slice_escape_also(bytes, " \"\\*]", out, cap);
+}
+
+const char *config_prefix_text(const struct list_policy *policy, char out[CONFIG_PREFIX_TEXT_MAX])
+{
+    struct slice bytes = slice_make(policy->prefix, policy->prefix_len);
+    out[0] = '*';
+    (void)prefix_text(bytes, out + policy->anywhere, CONFIG_PREFIX_TEXT_MAX - policy->anywhere);
+    return out;
+}
+
 /* Of a kind that names prefixes: "lists", "lists PREFIX". */
 static void make_prefix_part(struct config_part *part, enum config_section kind, void *values,
-                             uint32_t *given_line, struct slice bytes)
+                             uint32_t *given_line, const char *prefix)
 {
     const char *name = kind == SECTION_LISTS ? "lists" : "route";
-    char prefix[4 * CONFIG_NAME_MAX + 1];
     make_part(part, kind, values, given_line, name);
-    if (bytes.len > 0) {
-        /* As a file has it: a * at its end would not be one of its bytes there, and ] would be the
-         * section's. */
-        slice_escape_also(bytes, " \"\\*]", prefix, sizeof prefix);
+    if (prefix[0] != '\0') {
         (void)snprintf(part->name, sizeof part->name, "%s %s", name, prefix);
     }
 }
 
 bool config_part_at(struct config *config, size_t i, struct config_part *part)
 {
+    char text[CONFIG_PREFIX_TEXT_MAX];
     size_t listeners = config->listener_count - 1, pools = config->pool_count;
     size_t routes = config->has_routes ? config->route_count : 0;
     if (i == 0) {
@@ -345,12 +360,13 @@ bool config_part_at(struct config *config, size_t i, struct config_part *part)
         (void)snprintf(part->name, sizeof part->name, "pool %s", pool->name);
     } else if ((i -= pools) < routes) {
         struct route_config *route = &config->routes[i];
+        struct slice prefix = slice_make(route->prefix, route->prefix_len);
         make_prefix_part(part, SECTION_ROUTE, route, route->given_line,
-                         slice_make(route->prefix, route->prefix_len));
+                         prefix_text(prefix, text, sizeof text));
     } else if ((i -= routes) < config->list_count) {
         struct list_policy *policy = &config->lists[i];
         make_prefix_part(part, SECTION_LISTS, policy, policy->given_line,
-                         slice_make(policy->prefix, policy->prefix_len));
+                         config_prefix_text(policy, text));
     } else {
         return false;
     }

@@ -213,6 +213,7 @@ struct flag_set {
 struct list_policy {
     char prefix[CONFIG_NAME_MAX + 1]; /* "" = all others */
     size_t prefix_len;
+    bool anywhere;                       /* [lists *PART]: the prefix may stand anywhere in a key */
     uint32_t index;                      /* position in config.lists */
     uint32_t pool_index;                 /* position in config.pools */
     enum pool_type pool_type;            /* of that pool; set by config_finish */
@@ -326,6 +327,7 @@ struct prefix_entry {
 struct prefix_map {
     struct prefix_entry *at; /* sorted as bytes; the first is the empty one; see config/prefix.h */
     size_t count;
+    struct prefix_inside *inside; /* those that may stand anywhere in a key; NULL: none */
 };
 
 struct config {
@@ -449,7 +451,13 @@ MUST_CHECK int config_read_passwords(struct config *config, char error[CONFIG_ER
 const char *config_listener_text(const struct listener_config *listener,
                                  char out[CONFIG_LISTENER_TEXT_MAX]);
 
-/* The place of the longest prefix of the key. */
+/* The prefix of the section as a file has it between the brackets, \xNN for what cannot be written
+ * and a * in front of one that may stand anywhere. Returns out. */
+#define CONFIG_PREFIX_TEXT_MAX (4 * CONFIG_NAME_MAX + 2)
+const char *config_prefix_text(const struct list_policy *policy, char out[CONFIG_PREFIX_TEXT_MAX]);
+
+/* The place of the longest prefix of the key; of those that may stand anywhere, if no other fits,
+ * of the one that stands leftmost, and of several there, of the longest. */
 size_t config_prefix_find(const struct prefix_map *map, struct slice key);
 
 /* The policy with the longest prefix of key, where there are prefixes; never NULL. */

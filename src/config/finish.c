@@ -82,7 +82,9 @@ static int longer_first(struct slice left, struct slice right)
 static int longer_prefix_first(const void *a, const void *b)
 {
     const struct list_policy *left = a, *right = b;
-    return longer_first(slice_of(left->prefix), slice_of(right->prefix));
+    return left->anywhere != right->anywhere
+               ? left->anywhere - right->anywhere
+               : longer_first(slice_of(left->prefix), slice_of(right->prefix));
 }
 
 static int longer_route_first(const void *a, const void *b)
@@ -419,15 +421,39 @@ static int check_cap(const struct list_policy *policy, const struct place *place
     return 0;
 }
 
+static struct prefix_name name_of(const struct list_policy *policy)
+{
+    return (struct prefix_name){slice_make(policy->prefix, policy->prefix_len), policy->anywhere};
+}
+
+/* Is it plain of each key whether it has this prefix, or another one that fits it as well? */
+static int check_crossing(const struct config *config, const struct list_policy *policy,
+                          const struct place *place)
+{
+    struct prefix_name name = name_of(policy);
+    for (size_t i = 1; policy->anywhere && i < config->list_count; i++) {
+        struct prefix_name other = name_of(&config->lists[i]);
+        char text[CONFIG_PREFIX_TEXT_MAX];
+        if (&config->lists[i] != policy && prefix_crosses(&name, &other)) {
+            return refuse(place,
+                          "a key may hold this and the prefix of [lists %s] so that they share "
+                          "bytes, and which of the two holds is not plain; expected others",
+                          config_prefix_text(&config->lists[i], text));
+        }
+    }
+    return 0;
+}
+
 static int check_lists(const struct config *config, struct list_policy *policy, char *error)
 {
-    char section[CONFIG_NAME_MAX * 4 + 16] = "[lists]";
-    char prefix[CONFIG_NAME_MAX * 4];
+    char section[CONFIG_PREFIX_TEXT_MAX + 16] = "[lists]";
+    char prefix[CONFIG_PREFIX_TEXT_MAX];
     struct place place = {config, policy->line, section, error};
     if (policy->prefix_len > 0) {
-        struct slice bytes = slice_make(policy->prefix, policy->prefix_len);
-        (void)snprintf(section, sizeof section, "[lists %s]",
-                       slice_escape(bytes, prefix, sizeof prefix));
+        (void)snprintf(section, sizeof section, "[lists %s]", config_prefix_text(policy, prefix));
+    }
+    if (check_crossing(config, policy, &place) != 0) {
+        return -1;
     }
     if (policy->pool_name[0] == '\0') {
         policy->pool_index = config->pool_index;
@@ -474,18 +500,19 @@ static void want_item_bytes(struct config *config, const struct list_policy *pol
 /* In the order in which a key looks for its prefix; the maps find the places. */
 static void sort_prefixes(struct config *config)
 {
-    struct slice
-        prefixes[CONFIG_LISTS_MAX > CONFIG_ROUTES_MAX ? CONFIG_LISTS_MAX : CONFIG_ROUTES_MAX];
+    struct prefix_name
+        names[CONFIG_LISTS_MAX > CONFIG_ROUTES_MAX ? CONFIG_LISTS_MAX : CONFIG_ROUTES_MAX];
     qsort(config->lists + 1, config->list_count - 1, sizeof *config->lists, longer_prefix_first);
     for (size_t i = 0; i < config->list_count; i++) {
-        prefixes[i] = slice_make(config->lists[i].prefix, config->lists[i].prefix_len);
+        names[i] = name_of(&config->lists[i]);
     }
-    prefix_map_make(&config->list_map, prefixes, config->list_count);
+    prefix_map_make(&config->list_map, names, config->list_count);
     qsort(config->routes + 1, config->route_count - 1, sizeof *config->routes, longer_route_first);
     for (size_t i = 0; i < config->route_count; i++) {
-        prefixes[i] = slice_make(config->routes[i].prefix, config->routes[i].prefix_len);
+        const struct route_config *route = &config->routes[i];
+        names[i] = (struct prefix_name){slice_make(route->prefix, route->prefix_len), false};
     }
-    prefix_map_make(&config->route_map, prefixes, config->route_count);
+    prefix_map_make(&config->route_map, names, config->route_count);
 }
 
 /* Lists move from pools of memcacheds to others, which have no lists of their own. */

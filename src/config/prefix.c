@@ -5,19 +5,26 @@
 
 #include "config/text.h"
 
-int prefix_read(struct slice written, const char *kind, char bytes[CONFIG_PREFIX_MAX + 1],
-                char error[CONFIG_ERROR_MAX])
+#define STAR_AT_THE_END "has a * that is not its end; expected PREFIX or PREFIX*, or"
+#define STAR_AT_AN_END \
+    "has a * within; expected PREFIX, or *PART for keys that hold PART anywhere, or"
+
+int prefix_read(struct slice written, const char *kind, bool *anywhere,
+                char bytes[CONFIG_PREFIX_MAX + 1], char error[CONFIG_ERROR_MAX])
 {
     char shown[80];
     /* As other programs write it: PREFIX* takes the same keys as PREFIX. */
     if (written.len > 1 && written.p[written.len - 1] == '*') {
         written.len--;
     }
+    if (anywhere != NULL) {
+        *anywhere = written.len > 1 && written.p[0] == '*';
+        (void)slice_take(&written, *anywhere);
+    }
     if (memchr(written.p, '*', written.len) != NULL) {
-        return config_fail(error,
-                           "'%s' has a * that is not its end; expected PREFIX or PREFIX*, or [%s] "
-                           "for all others (\\x2a is the byte *)",
-                           text_show(written, shown, sizeof shown), kind);
+        return config_fail(error, "'%s' %s [%s] for all others (\\x2a is the byte *)",
+                           text_show(written, shown, sizeof shown),
+                           anywhere == NULL ? STAR_AT_THE_END : STAR_AT_AN_END, kind);
     }
     int len = text_unescape(written, bytes, CONFIG_PREFIX_MAX + 1);
     bool good = len > 0;
@@ -52,18 +59,21 @@ static int compare_entries(const void *a, const void *b)
     return compare(left->prefix, right->prefix);
 }
 
-void prefix_map_make(struct prefix_map *map, const struct slice *prefixes, size_t count)
+/* The prefixes of one sort, behind the empty one, which is the first of names. */
+static void fill(struct prefix_map *map, const struct prefix_name *names, size_t count,
+                 bool anywhere)
 {
-    prefix_map_fini(map);
     map->at = calloc(count, sizeof *map->at);
     CHECK(map->at != NULL);
-    map->count = count;
     for (size_t i = 0; i < count; i++) {
-        map->at[i] = (struct prefix_entry){.prefix = prefixes[i], .place = (uint32_t)i};
+        if (i == 0 || names[i].anywhere == anywhere) {
+            map->at[map->count++] =
+                (struct prefix_entry){.prefix = names[i].bytes, .place = (uint32_t)i};
+        }
     }
-    qsort(map->at, count, sizeof *map->at, compare_entries);
+    qsort(map->at, map->count, sizeof *map->at, compare_entries);
     CHECK(map->at[0].prefix.len == 0);
-    for (size_t i = 1; i < count; i++) {
+    for (size_t i = 1; i < map->count; i++) {
         uint32_t outer = (uint32_t)i - 1;
         while (!slice_starts_with(map->at[i].prefix, map->at[outer].prefix)) {
             outer = map->at[outer].outer;
@@ -72,10 +82,49 @@ void prefix_map_make(struct prefix_map *map, const struct slice *prefixes, size_
     }
 }
 
+struct prefix_inside {
+    struct prefix_map map;
+    bool begins[256]; /* whether one of them begins with that byte */
+};
+
+/* The place of the empty prefix, where there are some that may stand anywhere: the look goes on. */
+#define PLACE_GO_ON UINT32_MAX
+
+void prefix_map_make(struct prefix_map *map, const struct prefix_name *names, size_t count)
+{
+    prefix_map_fini(map);
+    fill(map, names, count, false);
+    if (map->count == count) {
+        return;
+    }
+    map->inside = calloc(1, sizeof *map->inside);
+    CHECK(map->inside != NULL);
+    fill(&map->inside->map, names, count, true);
+    map->at[0].place = PLACE_GO_ON;
+    for (size_t i = 1; i < map->inside->map.count; i++) {
+        map->inside->begins[(unsigned char)map->inside->map.at[i].prefix.p[0]] = true;
+    }
+}
+
 void prefix_map_fini(struct prefix_map *map)
 {
+    if (map->inside != NULL) {
+        free(map->inside->map.at);
+        free(map->inside);
+    }
     free(map->at);
     *map = (struct prefix_map){.count = 0};
+}
+
+static NOINLINE size_t find_inside(const struct prefix_inside *inside, struct slice key)
+{
+    size_t place = 0;
+    for (; key.len > 0 && place == 0; (void)slice_take(&key, 1)) {
+        if (inside->begins[(unsigned char)key.p[0]]) {
+            place = config_prefix_find(&inside->map, key);
+        }
+    }
+    return place;
 }
 
 /* All entries between the longest prefix of the key and the key begin with that prefix: it is the
@@ -95,5 +144,39 @@ size_t config_prefix_find(const struct prefix_map *map, struct slice key)
     while (!slice_starts_with(key, entry->prefix)) {
         entry = &map->at[entry->outer];
     }
-    return entry->place;
+    return UNLIKELY(entry->place == PLACE_GO_ON) ? find_inside(map->inside, key) : entry->place;
+}
+
+/* Do the bytes of what from those at `from` on begin one another? */
+static bool agree(struct slice what, size_t from, struct slice with)
+{
+    size_t len = what.len - from < with.len ? what.len - from : with.len;
+    return memcmp(what.p + from, with.p, len) == 0;
+}
+
+bool prefix_crosses(const struct prefix_name *a, const struct prefix_name *b)
+{
+    if (!a->anywhere) {
+        return prefix_crosses(b, a);
+    }
+    if (!b->anywhere) {
+        for (size_t i = 0; i < b->bytes.len; i++) {
+            bool has_all = b->bytes.len - i >= a->bytes.len;
+            if (agree(b->bytes, i, a->bytes) && !has_all) {
+                return true;
+            }
+        }
+        return false;
+    }
+    for (size_t i = 1; i < a->bytes.len; i++) {
+        if (agree(a->bytes, i, b->bytes)) {
+            return true;
+        }
+    }
+    for (size_t i = 1; i < b->bytes.len; i++) {
+        if (agree(b->bytes, i, a->bytes)) {
+            return true;
+        }
+    }
+    return false;
 }

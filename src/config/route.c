@@ -133,7 +133,7 @@ static int check_use(const struct route_config *route, const struct place *secti
 
 static int check_one(const struct config *config, struct route_config *route, char *error)
 {
-    char section[CONFIG_NAME_MAX * 4 + 16] = "[route]", prefix[CONFIG_NAME_MAX * 4];
+    char section[CONFIG_NAME_MAX * 4 + 16] = "[route]", prefix[CONFIG_PREFIX_TEXT_MAX];
     struct slice bytes = slice_make(route->prefix, route->prefix_len);
     struct place place = {config, route->line, section, error};
     if (bytes.len > 0) {
@@ -142,11 +142,10 @@ static int check_one(const struct config *config, struct route_config *route, ch
     }
     const struct list_policy *lists = config_list_policy(config, bytes);
     if (route->line != 0 && lists->bridge != BRIDGE_NO) {
-        slice_escape(slice_make(lists->prefix, lists->prefix_len), prefix, sizeof prefix);
         return refuse(&place,
                       "[lists%s%s] has a bridge: plain verbs on these keys work on lists, in the "
                       "pool that it names; expected a prefix without one",
-                      lists->prefix_len == 0 ? "" : " ", prefix);
+                      lists->prefix_len == 0 ? "" : " ", config_prefix_text(lists, prefix));
     }
     if (check_pool(config, route, &place) != 0 || check_failover(route, &place) != 0 ||
         check_shadow(route, &place) != 0 ||

@@ -118,13 +118,13 @@ static size_t add_text(char *out, size_t cap, size_t n, const char *before, cons
 /* A client that knows no list verbs finds nothing there, and no answer tells it why. */
 static void say_where_no_bridge_is(const struct config *config)
 {
-    char names[512] = "", shown[80];
+    char names[512] = "", prefix[CONFIG_PREFIX_TEXT_MAX];
     size_t n = 0;
     for (size_t i = 0; i < config->list_count; i++) {
         const struct list_policy *policy = &config->lists[i];
         if (policy->prefix_len > 0 && policy->bridge == BRIDGE_NO) {
             n = add_text(names, sizeof names, n, n == 0 ? "" : ", ",
-                         text_show(slice_of(policy->prefix), shown, sizeof shown));
+                         config_prefix_text(policy, prefix));
         }
     }
     if (n > 0) {

@@ -26,6 +26,7 @@
 
 struct line {
     struct slice prefix; /* escaped */
+    bool anywhere;       /* it may stand anywhere in a key: a * is in front of it in the item */
     struct slice rules;  /* ELSEWHERE: its lists are in another pool */
 };
 
@@ -160,12 +161,18 @@ static void write_rules(FILE *out, const struct list_policy *policy)
     }
 }
 
+/* A prefix or a key: a * in front of a prefix says something else. */
+static const char *escape(struct slice bytes, char out[ESCAPED_MAX])
+{
+    return slice_escape_also(bytes, " \"\\*", out, ESCAPED_MAX);
+}
+
 /* Lists in another pool are that one's to say. */
 static void write_lists(FILE *out, const struct list_policy *policy, size_t pool_index)
 {
     char shown[ESCAPED_MAX];
-    (void)slice_escape(slice_make(policy->prefix, policy->prefix_len), shown, sizeof shown);
-    fprintf(out, "lists \"%s\"", shown);
+    (void)escape(slice_make(policy->prefix, policy->prefix_len), shown);
+    fprintf(out, "lists \"%s%s\"", policy->anywhere ? "*" : "", shown);
     if (policy->pool_index != pool_index) {
         fputs(" " ELSEWHERE "\n", out);
         return;
@@ -273,6 +280,7 @@ static bool read_lists(struct gate_item *item, struct slice line)
     if (!take_until(&line, '"', &found->prefix) || !take_word(&line, SLICE_LIT(" "))) {
         return false;
     }
+    found->anywhere = take_word(&found->prefix, SLICE_LIT("*"));
     found->rules = line;
     item->line_count++;
     return true;
@@ -443,19 +451,43 @@ bool gate_item_same_places(const struct gate_item *a, const struct gate_item *b)
 
 /* --- comparing ------------------------------------------------------------------------------ */
 
-/* The first line of the longest prefix of the key, which is escaped as prefixes are: what one byte
- * becomes never begins what another one does. NULL: none. */
-static const struct line *line_of(const struct gate_item *item, struct slice key)
+/* The first line of the longest prefix of the key of that sort, which is escaped as prefixes are:
+ * what one byte becomes never begins what another one does. NULL: none. */
+static const struct line *longest(const struct gate_item *item, struct slice key, bool anywhere)
 {
     const struct line *best = NULL;
     for (size_t i = 0; i < item->line_count; i++) {
         const struct line *line = &item->lines[i];
-        if (slice_starts_with(key, line->prefix) &&
+        if (line->anywhere == anywhere && slice_starts_with(key, line->prefix) &&
             (best == NULL || line->prefix.len > best->prefix.len)) {
             best = line;
         }
     }
     return best;
+}
+
+/* The first line that holds for the key behind something that no prefix begins. */
+static const struct line *line_within(const struct gate_item *item, struct slice key)
+{
+    const struct line *best = NULL;
+    while (best == NULL && key.len > 0) {
+        best = longest(item, key, true);
+        (void)slice_take(&key, key.p[0] == '\\' && key.len >= 4 ? 4 : 1);
+    }
+    return best != NULL ? best : longest(item, SLICE_NONE, false);
+}
+
+/* The first line that holds for the key, as config_prefix_find finds it. */
+static const struct line *line_of(const struct gate_item *item, struct slice key)
+{
+    const struct line *best = longest(item, key, false);
+    return best != NULL && best->prefix.len == 0 ? line_within(item, key) : best;
+}
+
+/* The same for the lists of a line of this item or another. */
+static const struct line *line_like(const struct gate_item *item, const struct line *other)
+{
+    return other->anywhere ? line_within(item, other->prefix) : line_of(item, other->prefix);
 }
 
 /* Has `done` the servers alone that the lists of the other move to? */
@@ -467,14 +499,14 @@ static bool is_behind(const struct gate_item *done, const struct gate_item *move
 
 static bool has_next(const struct gate_item *item, const struct line *line)
 {
-    return line + 1 < item->lines + item->line_count && slice_equal(line[0].prefix, line[1].prefix);
+    return line + 1 < item->lines + item->line_count && line[0].anywhere == line[1].anywhere &&
+           slice_equal(line[0].prefix, line[1].prefix);
 }
 
-/* Does one of the layouts that lists of the key may have there fit one of those here? */
+/* Does one of the layouts that lists may have there fit one of those here? first: those there. */
 static bool same_rules(const struct gate_item *mine, const struct gate_item *other,
-                       struct slice key)
+                       const struct line *m, const struct line *first)
 {
-    const struct line *m = line_of(mine, key), *first = line_of(other, key);
     while (m != NULL) {
         const struct line *o = first;
         while (o != NULL) {
@@ -537,17 +569,17 @@ static bool tell_lists(struct why *why, const struct gate_item *mine, const stru
 {
     bool all = true;
     for (size_t i = 0; i < prefixes->line_count; i++) {
-        struct slice prefix = prefixes->lines[i].prefix;
-        if (same_rules(mine, other, prefix) ||
-            (prefixes == other && line_of(mine, prefix) != NULL &&
-             slice_equal(line_of(mine, prefix)->prefix, prefix))) {
-            continue; /* equal, or told before */
+        const struct line *line = &prefixes->lines[i];
+        const struct line *m = line_like(mine, line), *o = line_like(other, line);
+        bool told = prefixes == other && m != NULL && m->anywhere == line->anywhere &&
+                    slice_equal(m->prefix, line->prefix);
+        if (told || same_rules(mine, other, m, o)) {
+            continue;
         }
         all = false;
-        const struct line *m = line_of(mine, prefix), *o = line_of(other, prefix);
         char what[300], shown[256];
-        (void)snprintf(what, sizeof what, "lists of prefix \"%s\"",
-                       slice_escape_also(prefix, "", shown, sizeof shown));
+        (void)snprintf(what, sizeof what, "lists of prefix \"%s%s\"", line->anywhere ? "*" : "",
+                       slice_escape_also(line->prefix, "", shown, sizeof shown));
         tell_both(why, what, m == NULL ? SLICE_LIT("none") : m->rules,
                   o == NULL ? SLICE_LIT("none") : o->rules);
     }
@@ -632,8 +664,8 @@ bool gate_item_moves(struct gate_item *mine, struct gate_item *other, const size
                      struct slice key)
 {
     char room[ESCAPED_MAX], head[KEY_BYTES_MAX + 1];
-    struct slice escaped = slice_of(slice_escape(key, room, sizeof room));
-    if (!same_rules(mine, other, escaped) ||
+    struct slice escaped = slice_of(escape(key, room));
+    if (!same_rules(mine, other, line_of(mine, escaped), line_of(other, escaped)) ||
         (gate_item_same_places(mine, other) && !steps_agree(mine, other))) {
         return true;
     }

@@ -125,9 +125,9 @@ static void print_lists(const struct config *config, FILE *out)
     const struct config_key *dialect = config_key_find(SECTION_LISTS, SLICE_LIT("dialect"));
     for (size_t n = 1; n <= config->list_count; n++) {
         const struct list_policy *policy = &config->lists[n % config->list_count];
-        char prefix[4 * CONFIG_NAME_MAX + 1];
+        char prefix[CONFIG_PREFIX_TEXT_MAX];
         char *name = value_format(dialect, policy);
-        slice_escape(slice_make(policy->prefix, policy->prefix_len), prefix, sizeof prefix);
+        config_prefix_text(policy, prefix);
         fprintf(out, "lists %s%s: dialect %s", policy->prefix_len == 0 ? "of other keys" : prefix,
                 policy->prefix_len == 0 ? "" : "...", name);
         if (config->pool_count > 0) {

@@ -412,8 +412,8 @@ static void test_friendly(void **state)
     bad("[lists *]\n",
         ":1: [lists *]: expected [lists] for the lists of all keys without a prefix of "
         "their own");
-    static const char star[] = "' has a * that is not its end; expected PREFIX or PREFIX*, or "
-                               "[lists] for all others (\\x2a is the byte *)";
+    static const char star[] = "' has a * within; expected PREFIX, or *PART for keys that hold "
+                               "PART anywhere, or [lists] for all others (\\x2a is the byte *)";
     static const char *const prefixes[] = {"a*b", "a**"};
     for (size_t i = 0; i < 2; i++) {
         char text[64], expected[256];
@@ -425,6 +425,54 @@ static void test_friendly(void **state)
         bad(text, expected);
     }
     bad("[lists a*]\n[lists a]\n", ":2: [lists a]: a second [lists a] (the first is in line 1)");
+    bad("[route *a]\n", ":1: [route *a]: '*a' has a * that is not its end; expected PREFIX or "
+                        "PREFIX*, or [route] for all others (\\x2a is the byte *)");
+}
+
+static void count_settings(void *arg, const char *section, const char *key, const char *value,
+                           const char *origin)
+{
+    size_t *count = arg;
+    (void)origin;
+    *count += strcmp(section, "lists *tags|") == 0 && strcmp(key, "bridge") == 0 &&
+              strcmp(value, "yes") == 0;
+    *count += strcmp(section, "lists \\x2atags|") == 0 && strcmp(key, "bridge") == 0 &&
+              strcmp(value, "no") == 0;
+}
+
+static void test_keys_behind_what_clients_put_before(void **state)
+{
+    (void)state;
+    size_t settings = 0;
+    struct config *c = good("[lists *tags|*]\nbridge = yes\n[lists tags|]\nmax_items = 3\n"
+                            "[lists \\x2atags|]\nmax_items = 4\n[lists *sub|]\nttl_s = 5\n"
+                            "[lists]\nmax_items = 2\n");
+    assert_true(c->has_bridge);
+    assert_int_equal(policy_of(c, "app:1:tags|7")->bridge, BRIDGE_YES);
+    assert_int_equal(policy_of(c, "app:1:tags|7")->max_items, 2);
+    assert_int_equal(policy_of(c, "app:sub|x")->ttl_s, 5);
+    assert_int_equal(policy_of(c, "tags|7")->max_items, 3);
+    assert_int_equal(policy_of(c, "*tags|7")->max_items, 4);
+    assert_string_equal(policy_of(c, "tags7")->prefix, "");
+    config_print(c, count_settings, &settings);
+    assert_int_equal(settings, 2);
+    config_destroy(&c);
+    static const char *const others[] = {"*ags", "*|7", "*gs", "ta", "my-tags"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        char text[64], expected[256];
+        (void)snprintf(text, sizeof text, "[lists *tags|]\n[lists %s]\n", others[i]);
+        (void)snprintf(expected, sizeof expected,
+                       ":1: [lists *tags|]: a key may hold this and the prefix of [lists %s] so "
+                       "that they share bytes, and which of the two holds is not plain; expected "
+                       "others",
+                       others[i]);
+        refused(text, expected);
+    }
+    bad("[lists *a]\n[lists *a*]\n",
+        ":2: [lists *a*]: a second [lists *a] (the first is in line 1)");
+    refused("[lists *tags|]\nbridge = yes\n[route app:tags|]\n",
+            ":3: [route app:tags|]: [lists *tags|] has a bridge: plain verbs on these keys work on "
+            "lists, in the pool that it names; expected a prefix without one");
 }
 
 static void test_too_much(void **state)
@@ -482,6 +530,7 @@ int main(void)
         cmocka_unit_test(test_bad_sections),
         cmocka_unit_test(test_bad_lines),
         cmocka_unit_test(test_friendly),
+        cmocka_unit_test(test_keys_behind_what_clients_put_before),
         cmocka_unit_test(test_lines_that_are_no_text),
         cmocka_unit_test(test_bad_values),
         cmocka_unit_test(test_too_much),

@@ -172,6 +172,18 @@ static void lists(void **state)
     assert_false(agree(ONE "[lists a]\ndialect = signed\n[lists abc]\ndialect = native",
                        ONE "[lists a]\ndialect = signed\n[lists ab]\ndialect = simple\n"
                            "[lists abc]\ndialect = native"));
+    /* What may stand anywhere, whether the other says it in the same words or not at all. */
+    assert_true(agree(ONE "[lists *a|]\ndialect = signed", ONE "[lists *a|]\ndialect = signed"));
+    assert_true(agree(ONE "[lists *a|]\nmax_items = 3", ONE));
+    assert_differs(ONE "[lists *a|]\ndialect = signed", ONE,
+                   "lists of prefix \"*a|\": this proxy: on_missing=create dialect=signed "
+                   "add_sign=+ delete_sign=-, the pool: placement=head on_missing=create "
+                   "dialect=native");
+    assert_false(agree(ONE, ONE "[lists *a|]\ndialect = signed"));
+    assert_false(agree(ONE "[lists a|]\ndialect = signed", ONE "[lists *a|]\ndialect = signed"));
+    assert_false(
+        agree(ONE "[lists \\x2aa|]\ndialect = signed", ONE "[lists *a|]\ndialect = signed"));
+    assert_true(agree(ONE "[lists *a|]\ndialect = signed\nmigrate = native", ONE));
 }
 
 static void a_migration(void **state)
@@ -217,6 +229,12 @@ static void lists_that_move(void **state)
     assert_int_equal(moving(ONE "[lists x]\ndialect = signed", ONE, "y", 10), 0);
     assert_int_equal(moving(ONE "[lists \\xe4]\ndialect = signed", ONE, "\\xe4", 10), 0);
     assert_int_equal(moving(ONE "[lists \\xe4]\ndialect = signed", ONE, "\xe4", 10), 10);
+    assert_int_equal(moving(ONE "[lists *x|]\ndialect = signed", ONE, "app:x|", 10), 10);
+    assert_int_equal(moving(ONE "[lists *x|]\ndialect = signed", ONE, "*x|", 10), 10);
+    assert_int_equal(moving(ONE "[lists *x|]\ndialect = signed", ONE, "app:x:", 10), 0);
+    assert_int_equal(moving(ONE "[lists *xe4]\ndialect = signed", ONE, "\xe4", 10), 0);
+    assert_int_equal(moving(ONE "[lists \\x2ax|]\ndialect = signed", ONE, "*x|", 10), 10);
+    assert_int_equal(moving(ONE "[lists \\x2ax|]\ndialect = signed", ONE, "ax|", 10), 0);
 }
 
 static void known_places_count_more_than_names(void **state)

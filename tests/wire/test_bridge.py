@@ -374,6 +374,32 @@ def test_the_start_says_where_no_bridge_is(daemon):
     daemon.wait_for_log(r"lists under m-, n- have no bridge: memcached's own verbs see plain items there")
 
 
+ANYWHERE = {
+    "lists *tags|": {"bridge": "yes"},
+    "lists *gone|": {"bridge": "yes", "delimiter": "/"},
+    "lists app:old": {},
+}
+
+
+@pytest.mark.config(**ANYWHERE)
+def test_keys_behind_what_clients_put_before(conn, daemon):
+    for key in ("tags|7", "app:1:tags|7", "x" * 100 + "tags|7"):
+        assert store(conn, "append", key, "a,b") == b"STORED"
+        assert conn.get(key) == b"a,b" and conn.lget(key) == [b"a", b"b"]
+        assert conn.cmd(f"mg {key} s") == b"HD s3"
+        assert conn.cmd(f"set {key}# 0 0 1", "x").startswith(b"CLIENT_ERROR this key belongs to a list")
+    assert store(conn, "append", "app:gone|tags|7", "a,b") == b"STORED"
+    assert conn.lget("app:gone|tags|7", b"/") == [b"a,b"]
+    for key in ("tags7", "app:old:tags|7", "ags|7"):
+        assert store(conn, "append", key, "a") == b"NOT_STORED"
+        assert store(conn, "set", key, "a") == b"STORED"
+    assert [key for key, *_ in conn.values("get app:1:tags|7 tags7 none app:gone|tags|7")] == [
+        b"app:1:tags|7", b"tags7", b"app:gone|tags|7"]
+    settings = conn.stats("stats settings")
+    assert settings["lists:*tags|:bridge"] == "yes" and settings["lists:app:old:bridge"] == "no"
+    daemon.wait_for_log(r"lists under app:old have no bridge")
+
+
 # --- bridge = signed ---
 
 SIGNED = {

@@ -258,12 +258,15 @@ def test_what_cannot_be_sent_is_refused(address):
     assert cli(address, "llen", "s") == b"0\n"
 
 
-@pytest.mark.config(**{"lists semi-": {"delimiter": "\\x3b"}, "lists space": {"delimiter": "\\x20"}})
+@pytest.mark.config(**{"lists semi-": {"delimiter": "\\x3b"}, "lists space": {"delimiter": "\\x20"},
+                       "lists *slash-": {"delimiter": "/"}})
 def test_items_are_told_apart_by_the_delimiter_of_their_list(address):
     assert cli(address, "ladd", "semi-1", "a,b", "c") == b"STORED\n"
     assert cli(address, "lget", "semi-1") == b"a,b\nc\n"
     assert cli(address, "ladd", "space1", "a,b", "c;") == b"STORED\n"
     assert cli(address, "lrange", "space1", "0", "1") == b"a,b\nc;\n"
+    assert cli(address, "ladd", "my-slash-1", "a,b", "c;") == b"STORED\n"
+    assert cli(address, "lget", "my-slash-1") == b"a,b\nc;\n"
     assert cli(address, "ladd", "other", "a;b", "c") == b"STORED\n"
     assert cli(address, "lget", "other", "semi-1") == b"other\ta;b\nother\tc\nsemi-1\ta,b\nsemi-1\tc\n"
 

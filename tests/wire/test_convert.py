@@ -129,6 +129,27 @@ def test_expiry_is_kept(start_daemon, memcached, dialect):
 # --- the script ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("dialect", ["signed", "flip"])
+def test_script_knows_prefixes_behind_what_clients_put_before(start_daemon, memcached, tmp_path,
+                                                              dialect):
+    anywhere = {"lists *topic-": {"dialect": dialect, "migrate": "native"},
+                "lists *other-": {"dialect": dialect}, "lists app:old": {}}
+    daemon = start_daemon([memcached], config=anywhere)
+    keys = ["app:1:topic-1", "topic-2"]
+    for key in (*keys, "app:other-1", "app:old:topic-1"):
+        store(memcached, dialect, key, ["apple", "pear"])
+    options = [f"--server={memcached.address}", "--state", str(tmp_path / "state")]
+    done = convert([daemon], *options, prefix="*topic-")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 of 2 lists converted, 4 items" in done.stdout
+    with daemon.conn() as conn:
+        assert conn.lget("app:1:topic-1") == conn.lget("app:other-1") == [b"apple", b"pear"]
+    assert not [name for name in old_names(memcached) if name in keys]
+    assert "[lists *topic-]" in done.stdout
+    done = convert([daemon], *options, prefix="*pic-")
+    assert done.returncode == 2 and "has no [lists *pic-]" in done.stderr
+
+
 @EVERYWHERE
 def test_script_finds_the_lists(start_daemon, memcached, dialect):
     daemon = start_daemon([memcached], config=sections(dialect))

@@ -263,6 +263,8 @@ def test_dialects(dialect, memcacheds, start_daemon):
     assert entries[b"topic-1"]["ttl_s"] is None
     assert entries[b"topic-2"]["ttl_s"] in range(400, 501)
     assert found(proxy(daemon), "--prefix", "topic-").keys() == entries.keys() - {b"native"}
+    assert found(proxy(daemon), "--prefix", "*pic-").keys() == entries.keys() - {b"native"}
+    assert found(proxy(daemon), "--prefix", "pic-").keys() == set()
     counted = found(proxy(daemon), "--count")
     assert [counted[key]["items"] for key in sorted(counted)] == [2, 3, 2, 2]
 
