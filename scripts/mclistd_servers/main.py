@@ -114,33 +114,26 @@ class Change:
         _, turn, _ = self.gate.now()
         self.hold(turn, "waits until each proxy has read the step, or refuses lists")
         mover = Mover(self.proxy, self.options.rate)
-        clean, total, begin = 0, 0, time.monotonic()
-        while clean < 2:
+        clean, begin = 0, time.monotonic()
+        while clean < 2:  # what a proxy that died has sent may have come behind the first look
             left = Left(self.pools)
             keys = left.lists()
             clean = 0 if keys else clean + 1
-            self.say_pass(left, mover, total)
+            self.say(f"lists left: {len(keys)}; moved, or made on their new servers: {left.marks}"
+                     + (f"; where neither pool looks for them: {len(left.stray)}" if left.stray else ""))
             if keys:
                 before = time.monotonic()
                 mover.move(keys, lambda done: self.tell_moving(done, len(keys), before))
                 self.progress.end()
-                stuck = total and len(keys) >= total
-                total = len(keys)
-                if stuck:
-                    self.wait_for(keys, mover)
+                self.wait_for(mover)
         self.say(f"no list is left on its old server, after {time.monotonic() - begin:.0f} s")
 
-    def say_pass(self, left, mover, before):
-        self.say(f"lists left: {len(left.lists())}; moved or made behind a mark: {left.marks}"
-                 + (f"; lists that neither pool looks for: {len(left.stray)}" if left.stray else ""))
+    def wait_for(self, mover):
         for text in mover.failures():
             self.say("  " + text)
-
-    def wait_for(self, keys, mover):
-        some = ", ".join(shown(key) for key in keys[:3])
-        self.say(f"waits for {len(keys)} lists that cannot move yet (a time to live, a lease, a change "
-                 f"under way; for instance {some}); Ctrl-C ends this, nothing is lost by it")
-        time.sleep(PAUSE_S)
+        if mover.failed:
+            self.say(f"tries these again in {PAUSE_S} s; Ctrl-C ends this, and nothing is lost by it")
+            time.sleep(PAUSE_S)
 
     def tell_moving(self, done, count, begin):
         rate = done / max(time.monotonic() - begin, 0.001)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What has not moved yet. The crawlers of the memcacheds name the items, and a proxy moves each list
-that is used through it; the items on the old server say whether it has done so."""
+(lmigrate), or says why it stays."""
 
 import contextlib
 import re
@@ -15,6 +15,7 @@ MARK = re.compile(rb"\^> ")
 COPY = re.compile(rb"\^1 >")
 HEAD = re.compile(rb"\^1[ \n]")
 SHOWN_MAX = 5
+STAYS = "SERVER_ERROR the list stays on its old server: "
 
 
 def crawl(address, wanted):
@@ -66,11 +67,11 @@ class Left:
 
 
 class Mover:
-    """Uses lists through a proxy, which moves them."""
+    """Has a proxy move lists. failed: what was answered of those that stay, with their keys."""
 
     def __init__(self, proxy, rate):
         self.proxy, self.pace = proxy, Pace(rate)
-        self.failed = {}  # {what was answered: the keys of it}
+        self.failed = {}
 
     def move(self, keys, tell):
         """Calls tell(how many are done) now and then. Raises Refused when the proxy has gone."""
@@ -80,7 +81,7 @@ class Mover:
             with contextlib.closing(Connection(self.proxy)) as connection:
                 for start in range(0, len(keys), AT_ONCE):
                     part = keys[start : start + AT_ONCE]
-                    connection.send(*(b"llen " + key for key in part))
+                    connection.send(*(b"lmigrate " + key for key in part))
                     for key in part:
                         self._take(connection, key)
                     done += len(part)
@@ -93,11 +94,11 @@ class Mover:
         try:
             connection.line()
         except Answer as answer:
-            self.failed.setdefault(str(answer), []).append(key)
+            self.failed.setdefault(str(answer).replace(STAYS, ""), []).append(key)
 
     def failures(self):
         return [
-            f"{len(keys)} lists: {answer} ({', '.join(shown(k) for k in keys[:SHOWN_MAX])})"
+            f"{len(keys)} stay: {answer} ({', '.join(shown(key) for key in keys[:SHOWN_MAX])})"
             for answer, keys in self.failed.items()
         ]
 
