@@ -57,6 +57,9 @@ SCENARIOS = {
         "several lists in one step, while all but the servers' memory is harmed",
         {**LINK_WEIGHTS, "kill": 6, "pause-proxy": 4, "pause-server": 2}, 0.3, 1.2,
     ),
+    "servers": Scenario(
+        "the pool's servers change, while proxies and the command that does it are killed", {}, 1, 1.2,
+    ),
     "bucket": Scenario(
         "lists in a Couchbase bucket with durability, while all of the cluster is harmed",
         BUCKET_WEIGHTS, 0.3, 1.5,

@@ -2,18 +2,19 @@
 """How proxies hear of the next step of a change of servers: no two that are more than one step
 apart are ever at work together, whoever sleeps, whatever server restarts.
 
-Each server holds an item (step, birth): which step the change has come to, and a number that is
-drawn anew by who writes an item that a server has lost, and stays otherwise. A proxy
+Each server holds an item: which step the change has come to. A proxy
 
     works on a server only if it has read its item, asked for at most FRESH ticks ago
     works by the highest step that it has read anywhere
     writes an item that is missing only by a reading of another server that is as fresh
     writes an item anew that is behind what it knows
 
-The tool writes the next step to every server, and waits for PAUSE ticks: if then each server has
-that step, with the birth that it had when the pause began, no proxy is behind any more. Else it
-waits again. A tick is gate_s, by each party's own clock: all that counts is that these run equally
-fast.
+The tool writes the next step to every server, and looks at all of them in each of PAUSE ticks. If
+each had that step every time, no proxy is behind any more. Else it writes it, and waits again. A
+server may lose its item between two looks, and a proxy that is behind may write it: it does so by a
+reading of before the pause, and what it has written is gone before it can be read for longer than a
+tick. So the pause is twice FRESH, and more. A tick is gate_s, by each party's own clock: all that
+counts is that these run equally fast.
 
 Any proxy may fall asleep at any time, with answers under way. Servers may restart.
 """
@@ -24,19 +25,18 @@ from rules import keeps
 from search import TooLarge, Violation
 
 SERVERS, PROXIES, FRESH, STEPS, RESTARTS = 2, 2, 1, 3, 1
-PAUSE = FRESH + 1
+PAUSE = 2 * FRESH + 2
 
 # step: highest that it has read. ages: since it asked each server for what it has read; FRESH + 1:
 # too long ago. question: None, or (server, age, answer on its way: the step of the item, or 0).
 Knows = namedtuple("Knows", "step ages question")
-# items: per server None or (step, whether it was born before the pause began).
-# tool: (step, ticks of the pause).
+# items: per server None or the step. tool: (step, ticks of the pause).
 State = namedtuple("State", "items proxies tool restarts")
 
 
 def first():
     proxy = Knows(1, (0,) * SERVERS, None)
-    return State(((1, True),) * SERVERS, (proxy,) * PROXIES, (1, 0), RESTARTS)
+    return State((1,) * SERVERS, (proxy,) * PROXIES, (1, 0), RESTARTS)
 
 
 def put(values, at, value):
@@ -56,7 +56,7 @@ def asks(state):
     """A server may answer as late as the age of the question allows for, which counts from here."""
     for p, proxy in enumerate(state.proxies):
         for s, item in enumerate(state.items) if proxy.question is None else ():
-            question = (s, 0, 0 if item is None else item[0])
+            question = (s, 0, item or 0)
             yield f"proxy {p} asks {s}", known(state, p, question=question)
 
 
@@ -73,8 +73,8 @@ def heard_step(state, p, s, age, said):
     step = max(proxy.step, said)
     age = age if keeps("a reading is as old as its question") else 0
     state = known(state, p, step=step, ages=put(proxy.ages, s, min(age, proxy.ages[s])))
-    if said < step and item is not None and item[0] == said:  # a CAS of what it has read
-        state = state._replace(items=put(state.items, s, (step, item[1])))
+    if said < step and item == said:  # a CAS of what it has read
+        state = state._replace(items=put(state.items, s, step))
     return state
 
 
@@ -84,8 +84,7 @@ def heard_nothing(state, p, s, age, said):
     if not fresh and keeps("who renews has read another server lately"):
         return state
     if state.items[s] is None:  # an ADD
-        born = not keeps("an item that was lost is born anew")
-        state = state._replace(items=put(state.items, s, (proxy.step, born)))
+        state = state._replace(items=put(state.items, s, proxy.step))
     return state
 
 
@@ -100,7 +99,15 @@ def ticks(state):
         question = question and (question[0], older(question[1]), question[2])
         proxies += (Knows(proxy.step, tuple(older(age) for age in proxy.ages), question),)
     step, pause = state.tool
-    yield "a tick", state._replace(proxies=proxies, tool=(step, min(pause + 1, PAUSE)))
+    pause = min(pause + 1, PAUSE)
+    if behind(state) and keeps("the tool looks in every tick"):
+        pause = 0
+    yield "a tick", state._replace(proxies=proxies, tool=(step, pause))
+
+
+def behind(state):
+    """Servers where the step is missing."""
+    return [s for s, item in enumerate(state.items) if item is None or item < state.tool[0]]
 
 
 def restart(state):
@@ -110,15 +117,12 @@ def restart(state):
 
 
 def tool_acts(state):
-    """It goes on to the next step, or writes where that is missing, or waits again."""
+    """It goes on to the next step, or writes where that is missing, and waits anew."""
     step, pause = state.tool
-    behind = [s for s, item in enumerate(state.items) if item is None or item[0] < step]
-    if behind:
-        items = put(state.items, behind[0], (step, False))
-        yield f"the tool writes {behind[0]}", state._replace(items=items)
-    elif not all(born for _, born in state.items) and keeps("the tool looks for births"):
-        items = tuple((item[0], True) for item in state.items)
-        yield "the tool waits again", state._replace(items=items, tool=(step, 0))
+    if behind(state):
+        s = behind(state)[0]
+        pause = 0 if keeps("the tool looks in every tick") else pause
+        yield f"the tool writes {s}", state._replace(items=put(state.items, s, step), tool=(step, pause))
     elif (pause >= PAUSE or not keeps("the tool waits")) and step < STEPS:
         yield "the tool steps", state._replace(tool=(step + 1, 0))
 
@@ -156,8 +160,7 @@ def search(restarts=RESTARTS, states_max=6_000_000):
 
 RULES = (
     "a reading is as old as its question",
-    "an item that was lost is born anew",
     "who renews has read another server lately",
     "the tool waits",
-    "the tool looks for births",
+    "the tool looks in every tick",
 )
