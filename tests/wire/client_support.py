@@ -145,7 +145,9 @@ def command_of(folder, name, needs=""):
         build(["go", "build", "-o", program, name], folder, needs)
         return [f"./{program}"]
     if path.suffix == ".c":
-        build(["cc", "-Wall", "-Werror", "-o", program, name, "-lmemcached"], folder)
+        helper = [file for file in HELPERS["c"][1] if file.endswith(".c") and (folder / file).exists()]
+        checked = ["-g", "-fsanitize=address,undefined", "-I."] if helper else []
+        build(["cc", "-Wall", "-Werror", *checked, "-o", program, name, *helper, "-lmemcached"], folder)
         return [f"./{program}"]
     if path.suffix == ".java":
         build(["javac", "-d", ".", "-cp", f".:{SPYMEMCACHED}", "-sourcepath", ".", name], folder)
@@ -163,23 +165,25 @@ def run(folder, name, text=""):
 
 # --- the helpers of scripts/clients ---
 
-# Language -> the agent that calls it, the file of the helper, and the folder beside a program that
-# it is copied to.
+# Language -> the agent that calls it, the files of the helper, and the folder beside a program that
+# they are copied to.
 HELPERS = {
-    "python": ("helper.py", "mclistd.py", "."),
-    "php": ("helper.php", "mclistd.php", "."),
-    "node": ("helper.js", "mclistd.js", "."),
-    "ruby": ("helper.rb", "mclistd.rb", "."),
-    "perl": ("helper.pl", "Mclistd.pm", "."),
-    "go": ("helper.go", "mclistd.go", "src/mclistd"),
-    "java": ("Helper.java", "mclistd/Lists.java", "mclistd"),
+    "python": ("helper.py", ["mclistd.py"], "."),
+    "php": ("helper.php", ["mclistd.php"], "."),
+    "node": ("helper.js", ["mclistd.js"], "."),
+    "ruby": ("helper.rb", ["mclistd.rb"], "."),
+    "perl": ("helper.pl", ["Mclistd.pm"], "."),
+    "go": ("helper.go", ["mclistd.go"], "src/mclistd"),
+    "java": ("Helper.java", ["mclistd/Lists.java"], "mclistd"),
+    "c": ("helper.c", ["mclistd.c", "mclistd.h", "wire.c", "wire.h"], "."),
 }
 
 
 def write_helper(folder, language):
-    _, name, beside = HELPERS[language]
+    _, names, beside = HELPERS[language]
     (folder / beside).mkdir(parents=True, exist_ok=True)
-    shutil.copy(ROOT / "scripts/clients" / language / name, folder / beside)
+    for name in names:
+        shutil.copy(ROOT / "scripts/clients" / language / name, folder / beside)
 
 
 # --- the pages of docs/clients, and the READMEs of the helpers ---

@@ -261,6 +261,42 @@ def test_helper_connects_anew_where_the_proxy_has_started_anew(daemon, agents_fo
         assert agent.ask("llen s61") == "i1"
 
 
+BLOCK = b"ITEM k 3\r\nabc\r\nITEM k 0\r\n\r\nVALUE k 0 5 77\r\na,,bc\r\nSTAT a b\r\nEND\r\n"
+
+
+def test_helper_of_c_reads_any_answer_and_no_byte_beyond(agents_folder):
+    """Built with the address sanitizer. Answers are cut, and some of their bytes are others."""
+    rng = random.Random(7)
+    server = socket.create_server((HOST, 0))
+    verbs = ["lget", "lgets", "lgetx", "llen", "lstat", "lhas s61", "ldrop", "llease i5"]
+
+    def answer():
+        words = bytearray(rng.choice([BLOCK, BLOCK, b"STORED\r\n", b"12\r\n", b"SERVER_ERROR no\r\n"]))
+        for _ in range(rng.choice([0, 1, 1, 3])):
+            words[rng.randrange(len(words))] = rng.choice(b"\r\n 09-,:AE\0\xff")
+        return bytes(words[rng.choice([0, 0, 0, 10, 35]) : rng.choice([None, rng.randrange(len(words) + 1)])])
+
+    def serve():
+        while True:
+            try:
+                client = server.accept()[0]
+            except OSError:
+                return
+            with client:
+                client.recv(65536)
+                client.sendall(answer())
+
+    threading.Thread(target=serve, daemon=True).start()
+    shown = set()
+    with Agent(agents_folder, "c") as agent:
+        agent.ask(line_of(Case(0, "open #3000 ,"), server.getsockname()[1]))
+        for _ in range(1500):
+            verb, *words = rng.choice(verbs).split()
+            shown.add(re.sub("[^a-z[{].*", "", agent.ask(" ".join([verb, "s6b", *words]))))
+    server.close()
+    assert shown >= {"lost", "refused", "true", "i", "[s", "{s"}, shown
+
+
 def test_every_verb_is_in_the_table():
     """The helpers send the forms with b where an item has any bytes; the quiet forms are not needed
     where there are pipelines."""

@@ -1,27 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The programs of docs/clients print what stands below them, and their helpers carry or refuse
-hostile items and keys."""
+"""The programs of docs/clients, and of the READMEs of helpers, print what stands below them."""
 
 import pathlib
 import re
-import shutil
 
 import pytest
 
-from client_support import AGENTS, FENCES, HELPERS, PAGES, READMES, run, skip_unless_there
+from client_support import FENCES, PAGES, READMES, run, skip_unless_there
 from harness import ROOT
 
 pytestmark = pytest.mark.release
 
 PROGRAMS = [(page, name) for page in PAGES + READMES for name in page.outputs]
-OLDER = [page for page in PAGES if page.language not in HELPERS]  # these have a helper to copy
 
 
 # --- programs ---
 
 
 def test_every_block_of_code_is_run():
-    """Each has a file name, and is a program that prints or a helper that such a program uses."""
+    """Each has a file name, and is a program that prints."""
     for page in PAGES + READMES:
         assert page.outputs, page.language
         for block in page.blocks:
@@ -29,9 +26,7 @@ def test_every_block_of_code_is_run():
                 continue
             assert block["name"], block["source"]
             assert block["fence"] == FENCES[pathlib.Path(block["name"]).suffix]
-            assert block["output"] or block["name"].lower().startswith("lists."), block["name"]
-        helpers = [name for name in page.sources if name.lower().startswith("lists.")]
-        assert len(helpers) == (page in OLDER), page.language
+            assert block["output"], block["name"]
 
 
 def test_the_overview_names_every_page_and_holds_no_code():
@@ -75,36 +70,6 @@ def test_the_helper_of_python_on_a_newer_pymemcache(daemon, tmp_path):
 
 # --- hostile text ---
 
-ITEMS = [
-    b"hello world",
-    b"noreply",
-    b"5 noreply",
-    b"x\r\nldrop victim",
-    b"\r\n",
-    b"\nldrop victim\n",
-    b"END",
-    b"ITEM hostile 3",
-    b"SERVER_ERROR no",
-    b" ",
-    b"\xc3\xbc\xe2\x82\xac",
-    b"\x00 zero \x00",
-    b"x" * 1024,
-]
-NO_TEXT = [b"\xff\xfe", b"\x80" * 5]
-REFUSED_ITEMS = [b"", b"a,b", b"x" * 1025]
-KEYS = [
-    b"",
-    b"a b",
-    b"victim\r\nldrop victim",
-    b"victim\nldrop victim\n",
-    b"victim\r",
-    b"hostile\n",
-    b"hostile ",
-    b"tab\tbed",
-    b"\x7f",
-    b"x" * 221,
-]
-
 
 def test_what_is_said_of_inline_verbs(conn):
     assert conn.cmd('ladd said "hello world"') == b"STORED"
@@ -113,36 +78,6 @@ def test_what_is_said_of_inline_verbs(conn):
     assert conn.cmd("ladd victim unhurt") == b"STORED"
     conn.send("ladd said {}\r\n".format("y\r\nldrop victim"))
     assert conn.lines(2) == [b"STORED", b"DELETED"]
-
-
-def hexed(key, item):
-    return f"{key.hex()} {item.hex()}\n"
-
-
-@pytest.mark.parametrize("page", OLDER, ids=[page.language for page in OLDER])
-def test_hostile_text_never_becomes_a_command(daemon, conn, tmp_path, page):
-    """tests/wire/clients/hostile.* adds what it is told, with the page's helper, and shows it."""
-    (driver,) = [path for path in AGENTS.glob("[hH]ostile.*") if path.suffix in suffixes(page)]
-    skip_unless_there(driver.suffix, "")
-    page.write(tmp_path, daemon.port)
-    shutil.copy(driver, tmp_path)
-    assert conn.cmd("ladd victim unhurt") == b"STORED"
-    items = ITEMS + NO_TEXT
-    lines = [hexed(b"hostile", item) for item in items]
-    lines += [hexed(b"hostile", item) for item in REFUSED_ITEMS]
-    lines += [hexed(key, b"item") for key in KEYS]
-    done = run(tmp_path, f"{driver.name}", "".join([f"{daemon.port}\n", *lines]))
-    assert (done.returncode, done.stderr) == (0, "")
-    said = done.stdout.split("\n")
-    refused = len(REFUSED_ITEMS) + len(KEYS)
-    assert said[: len(lines)] == ["stored"] * len(items) + ["refused"] * refused
-    assert said[len(lines) :] == [item.hex() for item in items] + [""]
-    assert conn.lgetb("hostile") == items
-    assert conn.lgetb("victim") == [b"unhurt"]
-
-
-def suffixes(page):
-    return {pathlib.Path(name).suffix for name in page.outputs}
 
 
 FOLLOWERS = [
