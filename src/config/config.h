@@ -160,7 +160,7 @@ static inline bool config_has_collection(const struct pool_config *pool)
            strcmp(pool->collection, CONFIG_DEFAULT_COLLECTION) != 0;
 }
 
-enum flush_all { FLUSH_ALL_EMBEDDED, FLUSH_ALL_NO, FLUSH_ALL_YES };
+enum flush_all { FLUSH_ALL_EMBEDDED, FLUSH_ALL_NO, FLUSH_ALL_YES, FLUSH_ALL_KEEP_LISTS };
 enum on_missing { ON_MISSING_CREATE, ON_MISSING_REFUSE };
 enum on_damaged { ON_DAMAGED_ERROR, ON_DAMAGED_MISS };
 enum ttl_renew { TTL_RENEW_NEVER, TTL_RENEW_CHANGE, TTL_RENEW_READ };
@@ -394,8 +394,9 @@ struct config {
     size_t route_count;
     struct prefix_map route_map; /* made by config_finish */
     /* Set by config_finish. */
-    bool has_bridge; /* some prefix has one */
-    bool has_routes; /* the file has a [route] */
+    bool has_bridge;      /* some prefix has one */
+    bool has_routes;      /* the file has a [route] */
+    uint64_t flush_pools; /* a bit for each place in pools: a flush_all goes there */
 };
 
 /* Room for the longest error text. */

@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "config/dialect.h"
 #include "config/endpoint.h"
+#include "config/flush.h"
 #include "config/need.h"
 #include "config/pool_type.h"
 #include "config/prefix.h"
@@ -281,7 +282,7 @@ static int check_proxy(struct config *config, char *error)
     } else if (!place_pool(config, config->pool_name, &config->pool_index)) {
         return refuse_pool(&place, "pool", config->pool_name);
     }
-    if (check_resolver(config, &place) != 0 || pool_type_check_proxy(config, &place) != 0) {
+    if (check_resolver(config, &place) != 0) {
         return -1;
     }
     if (config->pool_count == 0 && check_embedded(config, &place) != 0) {
@@ -580,5 +581,5 @@ int config_finish(struct config *config, char error[CONFIG_ERROR_MAX])
             return -1;
         }
     }
-    return route_check(config, error);
+    return route_check(config, error) != 0 ? -1 : flush_check(config, error);
 }

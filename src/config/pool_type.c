@@ -250,22 +250,6 @@ int pool_type_check(struct pool_config *pool, const struct place *place)
     return check_schemes(pool, place);
 }
 
-int pool_type_check_proxy(const struct config *config, const struct place *place)
-{
-    struct place exact = *place;
-    uint32_t line = given_line(SECTION_PROXY, config->given_line, "allow_flush_all");
-    exact.line = line == CONFIG_GIVEN_BY_OPTION ? 0 : line;
-    for (size_t i = 0; config->allow_flush_all == FLUSH_ALL_YES && i < config->pool_count; i++) {
-        if (config->pools[i].type != POOL_MEMCACHED) {
-            return refuse(&exact,
-                          "allow_flush_all = yes: pool %s is of type %s, which has no flush_all; "
-                          "expected no",
-                          config->pools[i].name, config_type_word(config->pools[i].type));
-        }
-    }
-    return 0;
-}
-
 void pool_type_finish_proxy(struct config *config)
 {
     if (given_line(SECTION_PROXY, config->given_line, "deadline_ms") != CONFIG_GIVEN_NOT) {

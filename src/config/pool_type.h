@@ -18,8 +18,6 @@ bool pool_type_uses(const struct pool_config *pool, const struct config_key *key
 MUST_CHECK int pool_type_check(struct pool_config *pool, const struct place *place);
 /* Sets what [proxy] leaves to the types of the pools. */
 void pool_type_finish_proxy(struct config *config);
-/* Refuses what [proxy] asks for and some pool cannot do. */
-MUST_CHECK int pool_type_check_proxy(const struct config *config, const struct place *place);
 /* The same of a policy for lists, whose pool_index is set. Sets its pool_type, and what follows
  * from that where the file says nothing else. */
 MUST_CHECK int pool_type_finish_lists(const struct config *config, struct list_policy *policy,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/flush.h"
 #include "config/route.h"
 #include "config/store.h"
 #include "config/table.h"
@@ -103,4 +104,5 @@ void config_adopt(struct config *now, struct config *next)
         }
     }
     route_find_pools(now);
+    flush_find_pools(now);
 }

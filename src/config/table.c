@@ -41,7 +41,7 @@ static const char *const distributions[] = {"ketama_weighted", "ketama", "modula
 static const char *const hashes[] = {"default", "one_at_a_time", "md5",     "crc",
                                      "fnv1_64", "fnv1a_64",      "fnv1_32", "fnv1a_32",
                                      "jenkins", "murmur",        "hsieh",   NULL};
-static const char *const flush_all_words[] = {"embedded", "no", "yes", NULL};
+static const char *const flush_all_words[] = {"embedded", "no", "yes", "keep_lists", NULL};
 static const char *const down_reads_words[] = {"error", "miss", NULL};
 static const char *const on_unequal_words[] = {"refuse", "warn", NULL};
 static const char *const on_missing_words[] = {"create", "refuse", NULL};
@@ -118,7 +118,7 @@ static const struct config_key keys[] = {
     {PROXY("transaction_patience_ms", transaction_patience_ms), TYPE_COUNT, 0, 60000, "20", "ms", NULL,
      "how long a read waits for a change of several lists that is under way in its list, before it has that change given up", LIVE},
     {PROXY("allow_flush_all", allow_flush_all), TYPE_WORD, 0, 0, "embedded", "", flush_all_words,
-     "whether the proxy passes flush_all on to all servers; embedded: only to a memcached that it has started itself", LIVE},
+     "whether the proxy passes flush_all on to all servers; keep_lists: to those of plain keys, where lists have others; embedded: only to a memcached that it has started itself", LIVE},
     {PROXY("max_line_bytes", max_line_bytes), TYPE_BYTES, 2 * K, 16 * M, "1m", "bytes", NULL,
      "longest request line", LIVE},
     {PROXY("max_value_bytes", max_value_bytes), TYPE_BYTES, 1 * K, 128 * M, "1m", "bytes", NULL,

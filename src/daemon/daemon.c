@@ -169,7 +169,7 @@ static void log_start(const struct daemon *d)
     }
     if (d->config->allow_flush_all == FLUSH_ALL_EMBEDDED) {
         log_info("flush_all is refused: with allow_flush_all = yes clients may empty all servers, "
-                 "lists included");
+                 "lists included, with keep_lists those of plain keys");
     }
     say_where_no_bridge_is(d->config);
 }

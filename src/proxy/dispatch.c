@@ -83,11 +83,11 @@ static bool parse_delay(struct slice word, bool *is_positive)
     return true;
 }
 
-/* The first pool that has no flush_all, whatever allow_flush_all says, or NULL. */
+/* The first pool of those that are to be flushed and cannot be, or NULL. */
 static const struct pool_config *pool_without_flush(const struct config *config)
 {
     for (size_t i = 0; i < config->pool_count; i++) {
-        if (config->pools[i].type != POOL_MEMCACHED) {
+        if ((config->flush_pools >> i & 1) != 0 && config->pools[i].type != POOL_MEMCACHED) {
             return &config->pools[i];
         }
     }
@@ -98,6 +98,7 @@ static void do_flush_all(struct client *client, const struct request *request, s
 {
     struct words words = split(request->args);
     const struct pool_config *pool = pool_without_flush(client->worker->config);
+    enum flush_all allowed = client->worker->config->allow_flush_all;
     bool delayed = false;
     if (words.count > 1) {
         refuse(client, words.noreply, SLICE_LIT("ERROR\r\n"));
@@ -108,10 +109,10 @@ static void do_flush_all(struct client *client, const struct request *request, s
         snprintf(line, sizeof line, "CLIENT_ERROR flush_all: pool %s is of type couchbase",
                  pool->name);
         pending_refuse(client, words.noreply, line);
-    } else if (client->worker->config->allow_flush_all != FLUSH_ALL_YES) {
+    } else if (allowed != FLUSH_ALL_YES && allowed != FLUSH_ALL_KEEP_LISTS) {
         refuse(client, words.noreply,
                SLICE_LIT("CLIENT_ERROR flush_all is off, since it would delete all lists as well: "
-                         "set allow_flush_all = yes in [proxy]\r\n"));
+                         "set allow_flush_all = yes in [proxy], or keep_lists\r\n"));
     } else if (delayed) {
         refuse(client, words.noreply,
                SLICE_LIT("CLIENT_ERROR flush_all with a delay is refused, since what is stored "

@@ -362,7 +362,7 @@ static void test_bad_values(void **state)
         ":2: client_hard_bytes: '18446744073709551615g' is out of range; expected 64k to 64g "
         "bytes");
     bad("[proxy]\nallow_flush_all = true\n",
-        ":2: allow_flush_all: 'true' is not known; expected embedded, no or yes");
+        ":2: allow_flush_all: 'true' is not known; expected embedded, no, yes or keep_lists");
     bad("[lists x]\ndialect = ring\ncounter_wraps = true\n",
         ":3: counter_wraps: 'true' is not known; expected yes or no");
     bad("[proxy]\nsocket_mode = 0668\n",

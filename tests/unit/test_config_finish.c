@@ -47,6 +47,37 @@ static void test_proxy(void **state)
             "unix:PATH");
 }
 
+static void test_a_flush_that_keeps_lists(void **state)
+{
+    (void)state;
+#define KEEPS "[proxy]\npool = a\nallow_flush_all = keep_lists\n"
+#define LISTS "[pool lists]\nservers = t:1\n[lists]\npool = lists\n"
+#define REFUSED \
+    ":3: [proxy]: allow_flush_all = keep_lists: server s:1 has plain keys (pool a) and lists "
+#define EXPECTED ", and would lose both; expected servers of their own for lists"
+    struct config *c =
+        good(KEEPS LISTS POOL "[pool b]\nservers = u:1\n[pool other]\nservers = v:1\n"
+                              "[route x]\nfailover = b\n");
+    for (size_t i = 0; i < c->pool_count; i++) {
+        bool plain = strlen(c->pools[i].name) == 1;
+        assert_int_equal(c->flush_pools >> i & 1, plain);
+    }
+    config_destroy(&c);
+    c = good("[proxy]\npool = a\nallow_flush_all = yes\n" LISTS POOL);
+    assert_int_equal(c->flush_pools & 3, 3);
+    config_destroy(&c);
+    refused(KEEPS POOL, REFUSED "(pool a)" EXPECTED);
+    refused(KEEPS LISTS POOL "[lists x]\npool = a\n", REFUSED "(pool a)" EXPECTED);
+    refused(KEEPS POOL "[pool lists]\nservers = t:1, s:1\n[lists]\npool = lists\n",
+            REFUSED "(pool lists)" EXPECTED);
+    refused(KEEPS LISTS POOL "[pool b]\nservers = u:1\n[pool to]\nservers = s:1\n[pool from]\n"
+                             "servers = w:1\nnext = to\n[lists x]\npool = from\n",
+            REFUSED "(pool to)" EXPECTED);
+    struct config *embedded = good("[proxy]\nallow_flush_all = keep_lists\n");
+    assert_int_equal(config_add_embedded(embedded, "unix:/tmp/x", config_error), -1);
+    config_destroy(&embedded);
+}
+
 static void test_embedded(void **state)
 {
     (void)state;
@@ -231,6 +262,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_proxy),
+        cmocka_unit_test(test_a_flush_that_keeps_lists),
         cmocka_unit_test(test_embedded),
         cmocka_unit_test(test_pools),
         cmocka_unit_test(test_lists),

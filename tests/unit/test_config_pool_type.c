@@ -195,6 +195,10 @@ static void test_what_other_sections_ask_for(void **state)
     refused("[proxy]\nallow_flush_all = yes\n" DOCUMENTS "servers = a\n",
             ":2: [proxy]: allow_flush_all = yes: pool docs is of type couchbase, which has no "
             "flush_all; expected no");
+    refused("[proxy]\nallow_flush_all = keep_lists\npool = m\n[pool m]\nservers = a\n[lists]\n"
+            "pool = n\n[pool n]\nservers = b\n[route x]\npool = docs\n" DOCUMENTS "servers = a\n",
+            ":2: [proxy]: allow_flush_all = keep_lists: pool docs is of type couchbase, which has "
+            "no flush_all; expected no");
 }
 
 static void test_lists_on_couchbase(void **state)

@@ -2,10 +2,11 @@
 """What the proxy answers itself: version, verbosity, quit, mn, flush_all, refused verbs, stats."""
 
 import re
+import signal
 
 import pytest
 
-from harness import wait_until
+from harness import wait_until, write_ini
 from test_pass_support import talk
 
 
@@ -125,12 +126,41 @@ def test_flush_all_forbidden(daemon, conn, setting):
     assert ("flush_all is refused: with allow_flush_all = yes" in daemon.log()) == (setting != "no")
     fill(conn)
     refusal = (b"CLIENT_ERROR flush_all is off, since it would delete all lists as well: "
-               b"set allow_flush_all = yes in [proxy]")
+               b"set allow_flush_all = yes in [proxy], or keep_lists")
     assert conn.cmd("flush_all") == refusal
     assert conn.cmd("flush_all 0") == refusal
     conn.send("flush_all noreply\r\n")
     assert conn.cmd("mn") == b"MN"
     assert left(conn) == 30
+
+
+@pytest.mark.parametrize("reloaded", [False, True])
+def test_flush_all_keeps_lists_that_have_servers_of_their_own(start_daemon, start_memcached, reloaded):
+    plain, second, third, lists = [start_memcached() for _ in range(4)]
+    config = {
+        "proxy": {"pool": "main", "allow_flush_all": "no" if reloaded else "keep_lists"},
+        "pool main": {"servers": [plain.address, second.address]},
+        "pool behind": {"servers": third.address}, "pool lists": {"servers": lists.address},
+        "lists": {"pool": "lists"}, "lists tags|": {"bridge": "yes"}, "route": {"failover": "behind"},
+    }  # fmt: skip
+    daemon = start_daemon(config=config)
+    with daemon.conn() as conn, third.conn() as direct:
+        if reloaded:
+            assert conn.cmd("flush_all").startswith(b"CLIENT_ERROR flush_all is off")
+            daemon.sections["proxy"]["allow_flush_all"] = "keep_lists"
+            write_ini(daemon.ini_path, daemon.sections)
+            daemon.signal(signal.SIGHUP)
+            daemon.wait_for_log("allow_flush_all")
+        fill(conn)
+        assert direct.set("old", "x") == b"STORED"
+        assert conn.cmd("ladd list a") == b"STORED"
+        conn.send("append tags|7 0 0 1\r\nb\r\nflush_all\r\nset key1 0 0 1\r\nx\r\n")
+        assert conn.lines(3) == [b"STORED", b"OK", b"STORED"]
+        assert left(conn) == 1 and direct.get("old") is None
+        assert conn.lget("list") == [b"a"] and conn.get("tags|7") == b"b"
+        third.stop()
+        assert conn.cmd("flush_all").startswith(b"SERVER_ERROR backend %s" % third.address.encode())
+        assert left(conn) == 0 and conn.lget("list") == [b"a"]
 
 
 def test_flush_all_with_a_delay_is_refused(conn):

@@ -348,17 +348,28 @@ void forward_remove(struct client *client, const struct request *r, struct block
 
 /* --- flush_all --- */
 
-/* All servers of all pools, one after the other. */
+/* How many servers of the pool are to be flushed: all or none, as it was when that was asked for:
+ * cas, which means nothing else here, holds the pools, since a reload may change them meanwhile. */
+static size_t flushed_servers(const struct pending *p, size_t pool)
+{
+    bool is_flushed = (p->request.cas >> pool & 1) != 0;
+    return is_flushed ? pool_server_count(worker_of(p)->pools[pool]) : 0;
+}
+
+/* All servers of these pools, one after the other. */
 static void start_flush(struct pending *p)
 {
     struct worker *w = worker_of(p);
-    size_t pool = 0, server = p->next, left = 0;
-    while (server >= pool_server_count(w->pools[pool])) {
-        server -= pool_server_count(w->pools[pool++]);
+    size_t pool = 0, server = p->next;
+    while (server >= flushed_servers(p, pool)) {
+        server -= flushed_servers(p, pool++);
     }
-    left = pool_server_count(w->pools[pool]) - server;
+    size_t left = flushed_servers(p, pool) - server - 1;
+    for (size_t i = pool + 1; i < w->config->pool_count; i++) {
+        left += flushed_servers(p, i);
+    }
     struct forward_part *f = forward_part_new(p, SLICE_NONE, WINDOW_SHORT);
-    p->all_started = left == 1 && pool + 1 == w->config->pool_count;
+    p->all_started = left == 0;
     pool_submit_to(w->pools[pool], server,
                    forward_part_exchange(f, BE_LINE, SLICE_LIT("flush_all\r\n"), BE_LINE));
 }
@@ -391,6 +402,7 @@ void forward_flush_all(struct client *client, const struct request *request, str
     struct pending *p = pending_add(client, &flush_handler, request, block);
     pending_count(p, METRIC_cmd_other, 1);
     p->request.noreply = noreply;
+    p->request.cas = client->worker->config->flush_pools;
     deadline_watch(p, true);
 }
 

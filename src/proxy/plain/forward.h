@@ -25,7 +25,7 @@ void forward_binary(struct client *client, const struct request *request, struct
  * goes, since its value is out of date, and the answer behind that says that it is too large. */
 void forward_remove(struct client *client, const struct request *request, struct block *block);
 
-/* Queues a flush_all to all servers of the plain pool; one answer for all of them. */
+/* Queues a flush_all to all servers of config.flush_pools; one answer for all of them. */
 void forward_flush_all(struct client *client, const struct request *request, struct block *block,
                        bool noreply);
 
