@@ -29,6 +29,7 @@ The file of all proxies names the servers to come (next) first.
   sweep   takes away what is left on the servers, once all proxies have the second file
 
       --rate N     lists that are moved per second, at most (2000); 0: as fast as may be
+      --leave N    move: ends though up to N lists stay; they are missed then (0)
       --also LIST  addresses of other proxies, comma-separated, which are asked first whether they
                    have the file
       --old LIST   sweep: servers that are not in the pool any more, but still run
@@ -42,16 +43,16 @@ class Wrong(Exception):
 
 class Options:
     def __init__(self, words):
-        self.rate, self.also, self.old, self.dry = RATE, [], [], False
+        self.rate, self.leave, self.also, self.old, self.dry = RATE, 0, [], [], False
         try:
-            found, self.words = getopt.gnu_getopt(words, "", ["rate=", "also=", "old=", "dry"])
+            found, self.words = getopt.gnu_getopt(words, "", ["rate=", "leave=", "also=", "old=", "dry"])
         except getopt.GetoptError as error:
             raise Wrong(str(error)) from None
         for name, value in found:
-            if name == "--rate":
+            if name in ("--rate", "--leave"):
                 if not value.isdigit():
-                    raise Wrong(f"--rate {value}: expected lists per second, or 0")
-                self.rate = int(value)
+                    raise Wrong(f"{name} {value}: expected a number")
+                setattr(self, name[2:], int(value))
             elif name == "--dry":
                 self.dry = True
             else:
@@ -118,15 +119,17 @@ class Change:
         while clean < 2:  # what a proxy that died has sent may have come behind the first look
             left = Left(self.pools)
             keys = left.lists()
-            clean = 0 if keys else clean + 1
+            is_clean = not keys or (len(keys) <= self.options.leave and mover.has_failed(keys))
+            clean = clean + 1 if is_clean else 0
             self.say(f"lists left: {len(keys)}; moved, or made on their new servers: {left.marks}"
                      + (f"; where neither pool looks for them: {len(left.stray)}" if left.stray else ""))
-            if keys:
+            if keys and clean < 2:
                 before = time.monotonic()
                 mover.move(keys, lambda done: self.tell_moving(done, len(keys), before))
                 self.progress.end()
                 self.wait_for(mover)
-        self.say(f"no list is left on its old server, after {time.monotonic() - begin:.0f} s")
+        self.say(f"lists left on their old servers: {len(keys)}, after "
+                 f"{time.monotonic() - begin:.0f} s")
 
     def wait_for(self, mover):
         for text in mover.failures():

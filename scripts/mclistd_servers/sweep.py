@@ -96,6 +96,10 @@ class Mover:
         except Answer as answer:
             self.failed.setdefault(str(answer).replace(STAYS, ""), []).append(key)
 
+    def has_failed(self, keys):
+        """Were all of them refused when they were to be moved last?"""
+        return set(keys) <= {key for some in self.failed.values() for key in some}
+
     def failures(self):
         return [
             f"{len(keys)} stay: {answer} ({', '.join(shown(key) for key in keys[:SHOWN_MAX])})"

@@ -586,13 +586,20 @@ static bool tell_lists(struct why *why, const struct gate_item *mine, const stru
     return all;
 }
 
-/* Proxies work together whose lists move to the same places: an operator who takes a step waits
- * until none of them is behind. Files without next go with `learn`, those with the new servers
- * alone with `done`. */
+/* Of two that move to the same places: an operator who takes a step leaves no proxy behind.
+ * Steps that files say are one apart at most. */
+static bool next_agrees(const struct gate_item *a, const struct gate_item *b)
+{
+    int apart = (int)a->step.step - (int)b->step.step;
+    return slice_equal(a->next, b->next) &&
+           (a->step.turn != b->step.turn || (apart >= -1 && apart <= 1));
+}
+
+/* Files without next go with `learn`, those with the new servers alone with `done`. */
 static bool steps_agree(const struct gate_item *a, const struct gate_item *b)
 {
     if (gate_item_same_places(a, b)) {
-        return slice_equal(a->next, b->next) || (a->next.len == 0 && b->step.step == STEP_LEARN) ||
+        return next_agrees(a, b) || (a->next.len == 0 && b->step.step == STEP_LEARN) ||
                (b->next.len == 0 && a->step.step == STEP_LEARN);
     }
     return is_behind(a, b) || is_behind(b, a);

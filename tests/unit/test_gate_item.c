@@ -357,6 +357,7 @@ static void test_proxies_one_step_of_a_move_apart_agree(void **state)
     assert_false(agree(stay, move));
     assert_false(agree(stay, moved));
     assert_false(agree(move, done));
+    assert_false(agree(learn, moved));
     assert_false(agree(learn, done));
     struct gate_item *mine = item_of(stay, 0), *other = item_of(move, 0);
     const size_t places[] = {0, 1};

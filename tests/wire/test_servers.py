@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from harness import pause_process, wait_until
+from harness import in_threads, pause_process, wait_until
 from test_cli_support import servers
 
 NAMES = [f"list{n}" for n in range(60)]
@@ -163,3 +163,52 @@ def test_a_proxy_that_has_slept_goes_on(start, memcacheds):
         wait_until("it has read the gate", lambda: conn.cmd("ladd list b") == b"STORED")
         assert conn.lget("list") == [b"a", b"b"]
     proxy.wait_for_log("the gate was not read for more than 2 s")
+
+
+@pytest.mark.memcacheds(3)
+def test_steps_by_hand_and_what_is_refused(start, memcacheds):
+    old, new = memcacheds[:2], memcacheds
+    first = start(old)
+    assert "the file comes first" in servers(first, "plan", code=1)
+    assert "expected plan, status, move" in servers(first, "grow", code=2)
+    assert "--rate fast: expected a number" in servers(first, "move", "--rate", "fast", code=2)
+    proxy = start(old, new)
+    with proxy.conn() as conn:
+        for name in UNUSED:
+            assert conn.cmd(f"ladd {name} a") == b"STORED"
+    assert "it does not have the file yet" in servers(
+        proxy, "step", "--also", f"127.0.0.1:{first.port}", code=1)
+    first.stop()
+    assert f"lists: {len(UNUSED)}" not in servers(proxy, "plan")  # some stay
+    assert "the step is learn" in servers(proxy, "back")
+    assert "step move (number 1)" in servers(proxy, "step")
+    assert "lists are still on their old servers" in servers(proxy, "step", code=1)
+    assert "step learn (number 2)" in servers(proxy, "back")
+    wait_until("the proxy follows", lambda: b" learn 2\n" in gate_of(old[0]))
+    with old[0].conn() as conn:
+        conn.set("mclistd#pool.main", "anything")
+    assert "holds foreign data under mclistd#pool.main" in servers(proxy, "step", code=1)
+    assert "foreign" in servers(proxy, "status", code=1)
+    with old[0].conn() as conn:
+        assert conn.cmd("delete mclistd#pool.main") == b"DELETED"
+    wait_until("the item is there again", lambda: b" learn 2\n" in gate_of(old[0]))
+    old[1].stop()
+    assert "a step needs all servers of the pool" in servers(proxy, "step", code=1)
+
+
+@pytest.mark.memcacheds(2)
+def test_two_commands_at_once_and_a_list_that_stays(start, memcacheds):
+    proxy = start(memcacheds[:1], memcacheds[1:])
+    with proxy.conn() as conn:
+        for name in UNUSED:
+            assert conn.cmd(f"ladd {name} a") == b"STORED"
+        assert conn.cmd("ltouch unused0 100000") == b"TOUCHED"
+        results = [None, None]
+
+        def move(number):
+            results[number] = servers(proxy, "move", "--leave", "1")
+
+        in_threads(2, move)
+        assert all("1 stay: it has a time to live (unused0)" in text for text in results)
+        assert all("All lists of pool main are on their new servers" in text for text in results)
+        assert count_heads(memcacheds[1:], UNUSED) == len(UNUSED) - 1
