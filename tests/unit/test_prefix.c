@@ -93,12 +93,13 @@ static void test_what_may_share_bytes_of_a_key(void **state)
 {
     (void)state;
     const struct prefix_name tag = PART("tag|"), longer = PART("tag|x"), sub = PART("sub:"),
-                             end = PART("g|s"), within = PART("ag"), same = PREFIX("tag|"),
-                             begins = PREFIX("t"), holds = PREFIX("my-tag|"), cut = PREFIX("my-ta"),
-                             other = PREFIX("my-");
+                             end = PART("g|s"), level = PART("g|su"), within = PART("ag"),
+                             same = PREFIX("tag|"), begins = PREFIX("t"), holds = PREFIX("my-tag|"),
+                             cut = PREFIX("my-ta"), other = PREFIX("my-");
     assert_false(crosses(tag, longer));
     assert_false(crosses(tag, sub));
     assert_true(crosses(tag, end));
+    assert_true(crosses(tag, level));
     assert_true(crosses(tag, within));
     assert_false(crosses(tag, same));
     assert_true(crosses(tag, begins));
