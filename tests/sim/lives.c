@@ -3,6 +3,8 @@
  * Times to live: which second a head may expire in after each write, and the clients that give
  * items other times in the servers themselves.
  */
+#include <stdlib.h>
+
 #include "base/array.h"
 #include "list/core/expiry.h"
 #include "txs.h"
@@ -282,6 +284,43 @@ void lives_check(struct sim_world *w, const struct message *m)
     }
     if (item != NULL) {
         note_log_end(w, m->list, item->expires_s);
+    }
+}
+
+/* The item that the request has copied, or NULL: it is not there any more. */
+static const struct item *copied_item(struct sim_world *w, const struct message *m,
+                                      struct slice copy)
+{
+    enum { TOKEN_AT = sizeof "^1 >" - 1, CAS_AT = TOKEN_AT + 13 + 1 };
+    int64_t now_s = world_now(&w->base).wall_s;
+    struct slice key = flight_key(&m->flight), placement = be_placement(&m->flight.request);
+    const struct item *item =
+        store_find(cluster_place(&w->base.cluster, placement, false), key, now_s);
+    return item != NULL && item->cas == strtoull(copy.p + CAS_AT, NULL, 10) ? item : NULL;
+}
+
+void lives_check_moved(struct sim_world *w, const struct message *m)
+{
+    const struct item *item = item_of(w, m), *from;
+    struct slice value = item == NULL ? SLICE_NONE : item_value(item);
+    int64_t from_s;
+    if (slice_starts_with(value, SLICE_LIT("^1 >"))) {
+        if ((from = copied_item(w, m, value)) == NULL) {
+            return; /* its mover is late, and its mark comes in vain */
+        }
+        from_s = from->expires_s;
+    } else if (slice_starts_with(value, SLICE_LIT("^1")) && m->end_count > 0) {
+        from_s = m->ends_s[m->end_count - 1];
+    } else {
+        return;
+    }
+    /* A time of more than a month goes by the proxy's clock. */
+    bool far = from_s > w->clocks_s[m->flight.server] + EXPTIME_RELATIVE_MAX_S;
+    int64_t late_s = LOOK_AGE_MAX_S + (far ? DAY_S : 0), at_s = item->expires_s;
+    if ((from_s == 0) != (at_s == 0) || at_s < from_s - (far ? DAY_S : 1) ||
+        at_s > from_s + late_s) {
+        sim_violation("%.*s was to expire at %lld, and on its new server does at %lld",
+                      SLICE_ARGS(flight_key(&m->flight)), (long long)from_s, (long long)at_s);
     }
 }
 

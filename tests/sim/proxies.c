@@ -203,8 +203,9 @@ void message_executed(struct sim_world *w, struct message *m)
     if (m->list < 0 && tags_is_plain(&w->p, &m->flight.request)) {
         tags_executed(&w->oracle, &m->flight.request, status);
     }
-    if (m->flight.request.is_own && changes) {
+    if (m->flight.request.is_own && changes && m->moved_list >= 0) {
         oracle_note_mark(&w->oracle, (unsigned)m->moved_list, now_s);
+        lives_check_moved(w, m);
     }
     if (m->list < 0) {
         return;

@@ -214,6 +214,8 @@ void sim_proxy_crash(struct sim_proxy *proxy);
 
 /* lives.c: a head was changed. */
 void lives_check(struct sim_world *w, const struct message *m);
+/* The same of what takes a list to another server: its time goes with it. */
+void lives_check_moved(struct sim_world *w, const struct message *m);
 /* An EXPTIME, as clients of that world like them. */
 int64_t lives_choose(struct sim_world *w, struct rng *rng);
 /* A client touches the item in the server itself. */

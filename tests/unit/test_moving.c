@@ -25,6 +25,7 @@
 #define UNDER_WAY_MAX 64
 #define ITEMS_MAX 64
 #define ROOM 64
+#define NOW_S 1795229329
 #define BYTES_MAX 4096
 
 struct stored {
@@ -288,7 +289,7 @@ static void start(struct world *w, unsigned proxy, enum moving_step step)
     struct test_proxy *p = &w->proxies[proxy];
     *p = (struct test_proxy){.world = w};
     p->moving = moving_create(0, 1, ROOM, BYTES_MAX, &w->rng, &w->metrics, on_done, p);
-    moving_set_step(p->moving, step);
+    moving_update(p->moving, step, NOW_S);
 }
 
 static bool any_busy(const struct world *w)
@@ -427,11 +428,15 @@ static void test_what_a_server_holds(void **state)
     assert_int_equal(kind_of("^1 #3.drop\n+1:a"), PLACE_NOTHING);
     assert_int_equal(kind_of("^1 #3.drop -aaaaaaaaaaaaa.1\n+1:a"), PLACE_HEAD);
     assert_int_equal(kind_of("^1 aaaaaaaaaaaaa.1:90:3\n+1:a"), PLACE_NOTHING);
-    assert_int_equal(kind_of("^1 ?0.0\n"), PLACE_HEAD);
+    assert_int_equal(kind_of("^1 ?0.0\n"), PLACE_NOTHING);
+    assert_int_equal(kind_of("^1 @1795229329 aaaaaaaaaaaaa.1:90:3\n"), PLACE_NOTHING);
     assert_int_equal(kind_of("^1\n+1:a~26:aaaaaaaaaaaaa.3.1795229329"), PLACE_HEAD);
     assert_int_equal(kind_of("^1\n+1:"), PLACE_HEAD);
     assert_int_equal(kind_of("something else"), PLACE_HEAD);
-    assert_int_equal(kind_of("^1 >aaaaaaaaaaaaa\n+1:a"), PLACE_COPY);
+    assert_int_equal(kind_of("^1 >aaaaaaaaaaaaa.17\n+1:a"), PLACE_COPY);
+    assert_int_equal(kind_of("^1 >aaaaaaaaaaaaa\n+1:a"), PLACE_HEAD);
+    assert_int_equal(kind_of("^1 >aaaaaaaaaaaaa.\n+1:a"), PLACE_HEAD);
+    assert_int_equal(kind_of("^1 >aaaaaaaaaaaaa.1"), PLACE_COPY);
     assert_int_equal(kind_of("^> aaaaaaaaaaaaa\n"), PLACE_MARK);
 }
 
@@ -522,7 +527,7 @@ static void test_lists_whose_sublists_are_on_their_way_are_kept(void **state)
     int64_t before = (int64_t)memory_held_here();
     struct moving *moving =
         moving_create(0, 1, ROOM, BYTES_MAX, &rng, &metrics, on_any_done, &done);
-    moving_set_step(moving, MOVING_MOVE);
+    moving_update(moving, MOVING_MOVE, NOW_S);
     for (unsigned i = 0; i < LISTS; i++) {
         read_list(moving, i, "^1 aaaaaaaaaaaaa.1:90:3\n");
         struct be_request *probe = moving_take_request(moving);
@@ -537,7 +542,7 @@ static void test_lists_whose_sublists_are_on_their_way_are_kept(void **state)
 /* --- single rules --------------------------------------------------------------------------- */
 
 #define MARK "^> aaaaaaaaaaaaa\n"
-#define OTHER_COPY "^1 >bbbbbbbbbbbbb\n"
+#define OTHER_COPY "^1 >bbbbbbbbbbbbb.1\n"
 
 struct scene {
     struct rng rng;
@@ -552,7 +557,7 @@ static void begin_scene(struct scene *s, enum moving_step step, enum be_verb ver
     *s = (struct scene){0};
     rng_init_seed(&s->rng, 1);
     s->moving = moving_create(0, 1, ROOM, BYTES_MAX, &s->rng, &s->metrics, on_any_done, &s->done);
-    moving_set_step(s->moving, step);
+    moving_update(s->moving, step, NOW_S);
     s->request = get_of(0);
     s->request.verb = verb;
     moving_submit(s->moving, &s->request);

@@ -3,6 +3,7 @@
 list is there twice."""
 
 import re
+import time
 
 import pytest
 
@@ -102,15 +103,38 @@ def test_a_proxy_that_knows_no_marks_is_refused(start, memcacheds):
 
 
 @pytest.mark.memcacheds(2)
-def test_a_list_with_a_time_to_live_stays(start, memcacheds):
+def test_a_list_with_a_time_to_live_takes_it_along(start, memcacheds):
+    """With its sublists; also where memcached takes moments only, behind 30 days."""
+    month_s = 30 * 24 * 3600
+    items = " ".join(f"item-{n}" for n in range(300))
     with start(memcacheds[:1], memcacheds[1:], "move").conn() as conn:
-        assert conn.cmd("ladd short a") == b"STORED"
-        assert conn.cmd("ladd other a") == b"STORED"
-        assert conn.cmd("ltouch short 1000") == b"TOUCHED"
-        wait_until("the other list has moved", lambda: conn.llen("other") and count(conn, "list_moves") > 0)
-        assert conn.cmd("ladd short b") == b"STORED"
-        assert conn.lget("short") == [b"a", b"b"]
-        assert count(conn, "list_moves_kept") > 0
+        for name, exptime in (("short", 1000), ("long", int(time.time()) + 2 * month_s), ("ever", 0)):
+            assert conn.cmd(f"ladd {name} {items}") == b"STORED"
+            assert conn.cmd(f"lcompact {name}") == b"OK"
+            assert conn.cmd(f"ltouch {name} {exptime}") == b"TOUCHED"
+            wait_until("it has moved", lambda name=name: migrate(conn, name) == "OK")
+            assert conn.cmd(f"ladd {name} last") == b"STORED"
+            assert conn.llen(name) == 301
+        assert 900 < int(conn.cmd("lttl short")) <= 1001
+        assert 2 * month_s - 100 < int(conn.cmd("lttl long")) <= 2 * month_s + 1
+        assert conn.cmd("lttl ever") == b"-1"
+    new = memcacheds[1].conn()
+    head = re.search(rb" (\w{13})\.", new.get("short#"))
+    assert 1000 < int(new.cmd(f"mg short#{head.group(1).decode()}.0 t").decode().split("t")[-1])
+
+
+@pytest.mark.memcacheds(2)
+def test_a_list_under_a_lease_moves(start_daemon, memcacheds):
+    config = {"pool main": {"gate_s": 1, "next": "grown", "step": "move"},
+              "pool grown": {"servers": memcacheds[1].address},
+              "lists": {"pool": "main", "on_missing": "refuse"}}
+    with start_daemon(memcacheds[:1], config=config).conn() as conn:
+        token = conn.cmd("llease fruit 30").decode()
+        wait_until("it has moved", lambda: migrate(conn, "fruit") == "OK")
+        assert conn.cmd("ladd fruit late") == b"STORED"
+        assert conn.cmd("llease fruit 30") == b"NOT_STORED"
+        assert conn.cmd(f"lputb fruit 17 0 {token}", "ITEM fruit 1\r\na\r\n") == b"STORED"
+        assert conn.lget("fruit") == [b"a", b"late"]
 
 
 def migrate(conn, name):
@@ -126,10 +150,9 @@ def test_lmigrate_says_where_a_list_is(start, memcacheds):
     with start([old], [new], None).conn() as conn:
         assert migrate(conn, "list") == "CLIENT_ERROR lmigrate: the pool of this list has no next, " \
             "and its lists do not move"
-        for name in ("list", "timed", "lost"):
+        for name in ("list", "lost"):
             assert conn.cmd(f"ladd {name} " + " ".join(f"item-{n}" for n in range(300))) == b"STORED"
             assert conn.cmd(f"lcompact {name}") == b"OK"
-        assert conn.cmd("ltouch timed 1000") == b"TOUCHED"
         assert old.conn().cmd("set odd# 0 0 3", "odd") == b"STORED"
     run = re.search(rb" (\w{13})\.", old.conn().get("lost#")).group(1).decode()
     assert old.conn().cmd(f"delete lost#{run}.0") == b"DELETED"
@@ -142,7 +165,6 @@ def test_lmigrate_says_where_a_list_is(start, memcacheds):
         assert count(conn, "list_moves") == 1
         assert migrate(conn, "list") == "OK"
         assert migrate(conn, "none") == "NOT_FOUND"
-        assert migrate(conn, "timed") == STAYS + "it has a time to live"
         assert migrate(conn, "lost") == STAYS + "a sublist of it is missing"
         assert migrate(conn, "odd") == STAYS + "what is stored there is no list that this release can read"
         new.stop()

@@ -55,7 +55,7 @@ void proxy_move_lists(struct world *w, struct proxy *p, enum moving_step step)
 {
     p->world = w;
     p->moving = moving_create(0, 1, 0, MOVING_BYTES, &p->rng, &p->metrics, on_moved, p);
-    moving_set_step(p->moving, step);
+    p->moving_step = step;
 }
 
 void proxy_stop(struct proxy *p)
@@ -90,6 +90,7 @@ static struct be_request *take_request(struct proxy *p)
         p->asked(p, r);
         moving_submit(p->moving, r);
     }
+    moving_update(p->moving, p->moving_step, world_now(p->world).wall_s);
     return moving_take_request(p->moving);
 }
 

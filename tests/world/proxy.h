@@ -38,7 +38,8 @@ struct flight {
 struct proxy {
     struct engine *engine; /* NULL: not started, or crashed */
     struct moving *moving; /* NULL: lists do not move */
-    struct world *world;   /* these three: if they do */
+    enum moving_step moving_step;
+    struct world *world; /* these three: if they do */
     /* The engine asks for that. */
     void (*asked)(struct proxy *p, struct be_request *request);
     /* It has the answer, or its engine is no more. */

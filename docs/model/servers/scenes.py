@@ -287,6 +287,7 @@ BROKEN = {
     "a copy of this version is committed, not written over": "three movers",
     "a copy of another version is not committed": "a stale copy",
     "the bytes of a copy are compared": "O restarts",
+    "the number of a copy is compared": "touched while it moves",
     "marked by CAS": "a deletion and a move",
     "the copy is written by ADD or CAS": "writers move",
     "confirmed by CAS": "a mover died",

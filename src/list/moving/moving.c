@@ -10,6 +10,8 @@
 #include "list/moving/places.h"
 
 #define TRIES_MAX 32
+/* Clocks of servers agree within that. */
+#define SUBLIST_MORE_S 600
 /* memcached's flags of marks and copies: so who looks at flags alone tells them from heads. */
 #define MARK_FLAGS 0x6d76u
 
@@ -65,6 +67,7 @@ struct moved_list {
 struct moving {
     uint32_t pools[2];
     enum moving_step step;
+    int64_t wall_s;
     size_t room_bytes;
     struct rng *rng;
     moving_done_fn *done;
@@ -165,7 +168,8 @@ static void ask_get(struct moving *m, struct mover *x, bool on_new)
     ask(m, x->list, &x->own, on_new, BE_GET, NULL);
 }
 
-/* Writes the block, whose reference it takes over. where: BE_CAS: of what was read there. */
+/* Writes the block, whose reference it takes over. where: what was read there, which a BE_CAS
+ * replaces. */
 static void ask_write(struct moving *m, struct mover *x, bool on_new, enum be_verb verb,
                       const struct place *where, struct block *value, uint32_t flags)
 {
@@ -288,6 +292,7 @@ static enum progress find(struct moving *m, struct mover *x)
         }
         if (place_counts(&x->new, &x->old)) {
             ask_write(m, x, true, BE_CAS, &x->new, place_head(&x->new), 0);
+            x->own.exptime = place_exptime(&x->new.reply, m->wall_s);
         } else { /* its mover may not know yet that it counts for nothing */
             ask_write(m, x, true, BE_CAS_DELETE, &x->new, NULL, 0);
         }
@@ -343,6 +348,7 @@ static enum progress move(struct moving *m, struct mover *x)
         name_fresh(&x->token, m->rng);
         ask_write(m, x, true, x->new.kind == PLACE_NOTHING ? BE_ADD : BE_CAS, &x->new,
                   place_copy(&x->old, &x->token), MARK_FLAGS);
+        x->own.exptime = place_exptime(&x->old.reply, m->wall_s);
         CO_AWAIT(co, "writing the copy");
         if (failed(x)) {
             note_refusal(x);
@@ -393,6 +399,15 @@ static void give_up_port(struct porter *x, const char *why)
     x->list->failed_run = x->ranges[x->range].name;
 }
 
+/* Until when a copied sublist lives: longer than its list, whatever the servers' clocks differ by.
+ */
+static int32_t lasting(const struct be_reply *reply, int64_t wall_s)
+{
+    struct be_reply longer = *reply;
+    longer.ttl_s += longer.ttl_s < 0 ? 0 : SUBLIST_MORE_S;
+    return place_exptime(&longer, wall_s);
+}
+
 /* One sublist is copied, or deleted. */
 static enum progress port_one(struct moving *m, struct porter *x)
 {
@@ -418,6 +433,7 @@ static enum progress port_one(struct moving *m, struct porter *x)
     port_ask(m, x, true, BE_ADD, block_ref(x->reply->block));
     /* The block may hold more than the value. */
     x->own.value = x->reply->value;
+    x->own.exptime = lasting(x->reply, m->wall_s);
     CO_AWAIT(co, "copying a sublist");
     if (x->reply->status != BE_STORED && x->reply->status != BE_NOT_STORED) {
         give_up_port(x, "its new server does not take its sublists");
@@ -804,9 +820,10 @@ void moving_reply(struct moving *m, struct be_request *request, const struct be_
     advance(m, list, reply);
 }
 
-void moving_set_step(struct moving *m, enum moving_step step)
+void moving_update(struct moving *m, enum moving_step step, int64_t wall_s)
 {
     m->step = step;
+    m->wall_s = wall_s;
 }
 
 struct moving *moving_create(uint32_t old_pool, uint32_t new_pool, size_t room_bytes,

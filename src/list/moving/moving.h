@@ -42,7 +42,8 @@ struct moving *moving_create(uint32_t old_pool, uint32_t new_pool, size_t room_b
 /* Drops everything at once, and none of what was sent may come back. done is called with NULL for
  * requests of the engine that were not sent: those that were are whose they were sent by. */
 void moving_destroy(struct moving **moving);
-void moving_set_step(struct moving *moving, enum moving_step step);
+/* What is so from now on. wall_s: the second since 1970. */
+void moving_update(struct moving *moving, enum moving_step step, int64_t wall_s);
 
 /* Takes a request of the engine, whose pool_index is old_pool. */
 void moving_submit(struct moving *moving, struct be_request *request);

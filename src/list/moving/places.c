@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "list/moving/places.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "list/format/entry.h"
@@ -9,21 +11,33 @@
 #define COPY_BEGIN VERSION " >"
 #define MARK_BEGIN "^> "
 
-static bool take_token(struct slice value, struct slice begin, struct name *token)
+static bool take_token(struct slice *value, struct slice begin, struct name *token)
 {
-    if (!slice_starts_with(value, begin) || value.len <= begin.len + NAME_BYTES) {
+    if (!slice_starts_with(*value, begin) || value->len <= begin.len + NAME_BYTES) {
         return false;
     }
-    memcpy(token->text, value.p + begin.len, NAME_BYTES);
+    memcpy(token->text, value->p + begin.len, NAME_BYTES);
+    (void)slice_take(value, begin.len + NAME_BYTES);
     return true;
 }
 
-static enum place_kind kind_of(struct slice value, struct name *token)
+static void take_kind(struct place *place)
 {
-    if (take_token(value, SLICE_LIT(MARK_BEGIN), token)) {
-        return PLACE_MARK;
+    struct slice rest = place->reply.value;
+    place->kind = PLACE_HEAD;
+    if (take_token(&rest, SLICE_LIT(MARK_BEGIN), &place->token)) {
+        place->kind = PLACE_MARK;
+    } else if (take_token(&rest, SLICE_LIT(COPY_BEGIN), &place->token) && rest.p[0] == '.') {
+        size_t digits = 0;
+        (void)slice_take(&rest, 1);
+        while (digits < rest.len && rest.p[digits] >= '0' && rest.p[digits] <= '9') {
+            digits++;
+        }
+        if (slice_to_u64(slice_make(rest.p, digits), &place->copied_cas)) {
+            place->kind = PLACE_COPY;
+            place->copied_at = (size_t)(rest.p - place->reply.value.p) + digits;
+        }
     }
-    return take_token(value, SLICE_LIT(COPY_BEGIN), token) ? PLACE_COPY : PLACE_HEAD;
 }
 
 void place_forget(struct place *place)
@@ -41,7 +55,7 @@ void place_read(struct place *place, const struct be_reply *reply)
     }
     place->reply = *reply;
     (void)block_ref(reply->block);
-    place->kind = kind_of(reply->value, &place->token);
+    take_kind(place);
 }
 
 bool place_same(const struct place *a, const struct place *b)
@@ -80,12 +94,6 @@ struct stay place_stay(const struct place *place, const struct head *head)
     if (place->reply.no_times) {
         return (struct stay){.why = "its server does not tell times to live"};
     }
-    if (place->reply.ttl_s >= 0 || head->marks.sublists_until_s != 0) {
-        return (struct stay){.why = "it has a time to live"};
-    }
-    if (head->marks.absent) {
-        return (struct stay){.why = "it is missing, and a client has the lease to fill it"};
-    }
     struct slice value = place->reply.value;
     const char *end = memchr(value.p, '\n', value.len);
     size_t header = (size_t)(end - value.p) + 1;
@@ -101,33 +109,51 @@ bool place_counts(const struct place *copy, const struct place *mark)
            name_equal(&copy->token, &mark->token);
 }
 
+int32_t place_exptime(const struct be_reply *reply, int64_t wall_s)
+{
+    enum { RELATIVE_MAX_S = 60 * 60 * 24 * 30 };
+    if (reply->ttl_s < 0) {
+        return 0;
+    }
+    int64_t left_s = reply->ttl_s > 0 ? reply->ttl_s : 1; /* 0 would mean: for ever */
+    int64_t exptime = left_s <= RELATIVE_MAX_S ? left_s : wall_s + left_s;
+    return exptime < INT32_MAX ? (int32_t)exptime : INT32_MAX;
+}
+
+/* What stands behind the version, and in a copy behind what makes it one. */
+static struct slice rest_of(const struct place *place)
+{
+    struct slice rest = place->reply.value;
+    (void)slice_take(&rest, place->kind == PLACE_COPY ? place->copied_at : sizeof VERSION - 1);
+    return rest;
+}
+
 bool place_is_copy_of(const struct place *copy, const struct place *head)
 {
-    size_t skip = sizeof COPY_BEGIN - 1 + NAME_BYTES, same = sizeof VERSION - 1;
-    struct slice a = copy->reply.value, b = head->reply.value;
-    return copy->kind == PLACE_COPY && a.len - skip == b.len - same &&
-           memcmp(a.p + skip, b.p + same, b.len - same) == 0;
+    return copy->kind == PLACE_COPY && copy->copied_cas == head->reply.cas &&
+           slice_equal(rest_of(copy), rest_of(head));
+}
+
+static struct block *with_rest(struct slice begin, const struct place *place)
+{
+    struct slice rest = rest_of(place);
+    struct block *b = block_new_exact(begin.len + rest.len + 1);
+    block_append(&b, begin.p, begin.len);
+    block_append(&b, rest.p, rest.len);
+    return b;
 }
 
 struct block *place_copy(const struct place *head, const struct name *token)
 {
-    size_t same = sizeof VERSION - 1;
-    struct slice value = head->reply.value;
-    struct block *b = block_new_exact(value.len + sizeof COPY_BEGIN + NAME_BYTES);
-    block_append(&b, COPY_BEGIN, sizeof COPY_BEGIN - 1);
-    block_append(&b, token->text, NAME_BYTES);
-    block_append(&b, value.p + same, value.len - same);
-    return b;
+    char begin[sizeof COPY_BEGIN + NAME_BYTES + 24];
+    int len = snprintf(begin, sizeof begin, COPY_BEGIN "%.*s.%" PRIu64, NAME_BYTES, token->text,
+                       head->reply.cas);
+    return with_rest(slice_make(begin, (size_t)len), head);
 }
 
 struct block *place_head(const struct place *copy)
 {
-    size_t skip = sizeof COPY_BEGIN - 1 + NAME_BYTES;
-    struct slice value = copy->reply.value;
-    struct block *b = block_new_exact(value.len);
-    block_append(&b, VERSION, sizeof VERSION - 1);
-    block_append(&b, value.p + skip, value.len - skip);
-    return b;
+    return with_rest(SLICE_LIT(VERSION), copy);
 }
 
 struct block *place_mark(const struct name *token)

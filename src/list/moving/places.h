@@ -3,9 +3,10 @@
  * What the two servers of a list hold while it moves from the old one to the new one.
  *
  *     ^1 ...          a head, as ever
- *     ^1 >TOKEN ...   on the new server: a copy of the head, which does not count yet
- *     ^> TOKEN\n      on the old server: a mark: the list is on the new one, and if that holds the
- *                     copy of this TOKEN, the copy is the list
+ *     ^1 >TOKEN.CAS ...   on the new server: a copy of the head that had this CAS number, which
+ *                         does not count yet
+ *     ^> TOKEN\n         on the old server: a mark: the list is on the new one, and if that holds
+ *                         the copy of this TOKEN, the copy is the list
  *
  * TOKEN is a name that is drawn once. Proxies that move no lists take marks and copies for items
  * that they cannot read. docs/model/README.md, Servers, has the rules and what shows them.
@@ -31,6 +32,8 @@ enum place_kind {
 struct place {
     enum place_kind kind;
     struct name token;     /* PLACE_COPY, PLACE_MARK */
+    uint64_t copied_cas;   /* PLACE_COPY: of the head */
+    size_t copied_at;      /* the same: behind that stands what stands behind the head's version */
     struct be_reply reply; /* of a BE_GET that has found it; its block is a reference */
 };
 
@@ -50,12 +53,16 @@ struct stay {
     bool for_now;    /* it can go by and by, without a client's doing */
 };
 /* Can the head be moved as it is? Not while it announces sublists, or names some that are to be
- * deleted; if it expires, or its sublists do; if the list is absent. NULL: what is there is none.
- */
+ * deleted. NULL: what is there is none. */
 struct stay place_stay(const struct place *place, const struct head *head);
 /* Does the list lie in the copy, since the mark names it? */
 bool place_counts(const struct place *copy, const struct place *mark);
-/* Is it a copy of that head? */
+/* The exptime for a write that gives an item what that one has left: a second more at most, and as
+ * long as the write is under way. Above a month memcached takes moments only: then wall_s counts,
+ * the second since 1970. */
+int32_t place_exptime(const struct be_reply *reply, int64_t wall_s);
+/* Is it a copy of that head, as it is now? The bytes alone do not say so: a list's time to live is
+ * not among them. Nor does the number alone, once the old server has restarted. */
 bool place_is_copy_of(const struct place *copy, const struct place *head);
 /* Each returns a block, the caller's: the copy of a head, the head that a copy stands for, a mark.
  */

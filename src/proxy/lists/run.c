@@ -47,7 +47,7 @@ RARE static void submit_moves(struct worker *w, struct backend *backend)
             continue;
         }
         bool moves = w->now.mono_us >= atomic_load(&w->shared->moves_at_us[i]);
-        moving_set_step(w->moves[i], moves ? MOVING_MOVE : MOVING_LEARN);
+        moving_update(w->moves[i], moves ? MOVING_MOVE : MOVING_LEARN, w->now.wall_s);
         while ((request = moving_take_request(w->moves[i])) != NULL) {
             backend_submit(backend, request);
         }
@@ -134,7 +134,7 @@ void run_create_moves(struct worker *w, struct rng *rng)
         }
         w->moves[i] = moving_create(i, pool->next_index, backend_room_bytes, pool->next_bytes, rng,
                                     &w->metrics, on_moved, w);
-        moving_set_step(w->moves[i], MOVING_LEARN);
+        moving_update(w->moves[i], MOVING_LEARN, w->now.wall_s);
     }
 }
 
