@@ -69,6 +69,7 @@ static const char usage[] =
     "  --crowd               20 proxies that add to one list of a server that is far\n"
     "  --couchbase           servers are nodes of a Couchbase cluster\n"
     "  --no-times            servers tell no times to live\n"
+    "  --moving              lists move to other servers\n"
     "  --transactions        most calls are transactions, which meet in few lists\n"
     "  --set \"NAME=N ...\"    another world: the names that the first line of a run shows\n"
     "  --without-calls LIST  leaves out these calls, as 3-10,17\n"
@@ -146,6 +147,10 @@ static void take_option(struct options *o, int c)
         o->changes = transactions;
         o->all_dialects = false;
         break;
+    case 'M':
+        o->changes = moving;
+        o->all_dialects = false;
+        break;
     case 'N':
         o->changes = no_times;
         o->all_dialects = false;
@@ -182,6 +187,7 @@ static void parse(int argc, char **argv, struct options *o)
                                           {"crowd", 0, NULL, 'W'},
                                           {"transactions", 0, NULL, 'T'},
                                           {"no-times", 0, NULL, 'N'},
+                                          {"moving", 0, NULL, 'M'},
                                           {"couchbase", 0, NULL, 'B'},
                                           {NULL, 0, NULL, 0}};
     int c;
@@ -278,6 +284,7 @@ static uint64_t run_seeds(const struct options *o)
                    o->changes == crowd          ? " --crowd"
                    : o->changes == transactions ? " --transactions"
                    : o->changes == no_times     ? " --no-times"
+                   : o->changes == moving       ? " --moving"
                                                 : "",
                    (unsigned long long)failed_seed);
             first_failed = failed++ == 0 ? failed_seed : first_failed;

@@ -440,6 +440,45 @@ static void test_what_a_server_holds(void **state)
     assert_int_equal(kind_of("^> aaaaaaaaaaaaa\n"), PLACE_MARK);
 }
 
+static void read_place(struct place *place, const char *text)
+{
+    struct be_reply reply = reply_of(text);
+    place_read(place, &reply);
+    block_unref(&reply.block);
+}
+
+/* reply_of gives the number 1. */
+static void test_a_copy_is_of_one_head(void **state)
+{
+    (void)state;
+    struct place head = {0}, copy = {0};
+    read_place(&head, "^1 #3.drop\n+1:a");
+    read_place(&copy, "^1 >aaaaaaaaaaaaa.1 #3.drop\n+1:a");
+    assert_true(place_is_copy_of(&copy, &head));
+    read_place(&copy, "^1 >aaaaaaaaaaaaa.12 #3.drop\n+1:a");
+    assert_false(place_is_copy_of(&copy, &head));
+    read_place(&copy, "^1 >aaaaaaaaaaaaa.1 #3.drop\n+1:b");
+    assert_false(place_is_copy_of(&copy, &head));
+    place_forget(&head);
+    place_forget(&copy);
+}
+
+static void test_how_long_a_copy_lives(void **state)
+{
+    (void)state;
+    enum { MONTH_S = 60 * 60 * 24 * 30 };
+    const int64_t rows[][2] = {{-1, 0},
+                               {0, 1},
+                               {7, 7},
+                               {MONTH_S, MONTH_S},
+                               {MONTH_S + 1, NOW_S + MONTH_S + 1},
+                               {INT32_MAX, INT32_MAX}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct be_reply reply = {.ttl_s = rows[i][0]};
+        assert_int_equal(place_exptime(&reply, NOW_S), rows[i][1]);
+    }
+}
+
 /* --- what is kept of many lists ------------------------------------------------------------- */
 
 #define LISTS 64 /* more than BYTES_MAX has room for */
@@ -635,6 +674,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_a_server_holds),
+        cmocka_unit_test(test_a_copy_is_of_one_head),
+        cmocka_unit_test(test_how_long_a_copy_lives),
         cmocka_unit_test(test_a_copy_of_another_mark_is_taken_away),
         cmocka_unit_test(test_a_list_is_made_behind_a_mark),
         cmocka_unit_test(test_a_read_says_which_server_has_answered),
