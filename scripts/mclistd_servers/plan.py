@@ -41,7 +41,7 @@ class Plan:
         self.pools = pools
         self.lists, self.plain = Share(), Share()
         self.to = collections.Counter()
-        self.timed, self.strays, self.in_the_way = [], [], []
+        self.strays, self.in_the_way = [], []
         for address in pools.servers():
             self._look(address)
 
@@ -76,8 +76,6 @@ class Plan:
                 self.lists.take(sizes[key], moves)
                 if moves:
                     self.to[new[key]] += sizes[key]
-                    if server.records[key].expires_s >= 0:
-                        self.timed.append((key[:-1], address))
 
     def _take_plain(self, address, keys, records):
         step = max(len(keys) // SAMPLE, 1)
@@ -121,7 +119,6 @@ class Plan:
             say(text)
             is_well = is_well and not is_little
         for found, what in (
-            (self.timed, "lists that move have a time to live"),
             (self.strays, "lists lie where neither pool looks for them, and are left alone"),
             (self.in_the_way, "items of an earlier change are where lists would go: "
                               "`mclistd-cli servers sweep` before any proxy has the new file"),
