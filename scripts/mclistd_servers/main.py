@@ -96,7 +96,8 @@ class Change:
         def tell(left_s, why):
             self.progress(f"{what}: {left_s:.0f} s" + (f" ({why})" if why else ""))
 
-        self.gate.hold(turn, LIFE_ROUNDS, tell)
+        # Each proxy counts from when it has read the step, which is up to a round later.
+        self.gate.hold(turn, LIFE_ROUNDS + 1, tell)
         self.progress.end()
 
     def move(self):
@@ -208,15 +209,22 @@ class Change:
     def plan(self):
         return DONE if Plan(self.pools).show(self.say) else REFUSED
 
+    def wait_for_end(self, gate):
+        """The last proxy with `next` has written the items of a few rounds ago."""
+        end = time.monotonic() + (LIFE_ROUNDS + 1) * gate.gate_s
+        while moves := [a for a, held in gate.look().items() if held.what == "moves"]:
+            left_s = end - time.monotonic()
+            if left_s < 0:
+                raise Refused(f"{moves[0]} still says that lists move: some proxy has `next` in its file")
+            self.progress(f"waits until no proxy has had `next` lately: {left_s:.0f} s")
+            time.sleep(min(1, gate.gate_s / 2))
+
     def sweep(self):
         addresses = list(dict.fromkeys(self.pools.old + self.options.old))
         gate = Gate(self.pools.name, addresses, self.pools.gate_s)
-        for address, held in gate.look().items():
-            if held.what == "moves":
-                raise Refused(f"{address} still says step {held.step}: some proxy has `next` in its "
-                              f"file, or had it {LIFE_ROUNDS * gate.gate_s} s ago")
         if self.pools.next_name:
             raise Refused(f"{self.proxy} still has `next` in its file")
+        self.wait_for_end(gate)
         remains = Remains(self.pools, addresses, not self.options.dry)
         self.say(f"{'would remove' if self.options.dry else 'removed'} {remains.removed} marks and "
                  f"copies; left alone: {remains.strays} lists on servers that are not theirs")
