@@ -10,7 +10,7 @@ from mclistd_convert.wire import Refused, address_fault, shown
 from mclistd_servers.gate import LIFE_ROUNDS, Gate
 from mclistd_servers.plan import Plan
 from mclistd_servers.pools import Pools
-from mclistd_servers.sweep import Left, Mover, Progress, Remains
+from mclistd_servers.sweep import Left, Mover, Progress, Remains, plain_left
 
 DONE, REFUSED, WRONG = 0, 1, 2
 RATE = 2000
@@ -29,6 +29,7 @@ The file of all proxies names the servers to come (next) first.
   sweep   takes away what is left on the servers, once all proxies have the second file
 
       --rate N     lists that are moved per second, at most (2000); 0: as fast as may be
+      --lists-only move: plain keys that no client uses meanwhile are missed afterwards
       --leave N    move: ends though up to N lists stay; they are missed then (0)
       --also LIST  addresses of other proxies, comma-separated, which are asked first whether they
                    have the file
@@ -44,8 +45,9 @@ class Wrong(Exception):
 class Options:
     def __init__(self, words):
         self.rate, self.leave, self.also, self.old, self.dry = RATE, 0, [], [], False
+        self.lists_only = False
         try:
-            found, self.words = getopt.gnu_getopt(words, "", ["rate=", "leave=", "also=", "old=", "dry"])
+            found, self.words = getopt.gnu_getopt(words, "", ["rate=", "leave=", "also=", "old=", "dry", "lists-only"])
         except getopt.GetoptError as error:
             raise Wrong(str(error)) from None
         for name, value in found:
@@ -53,8 +55,8 @@ class Options:
                 if not value.isdigit():
                     raise Wrong(f"{name} {value}: expected a number")
                 setattr(self, name[2:], int(value))
-            elif name == "--dry":
-                self.dry = True
+            elif name in ("--dry", "--lists-only"):
+                setattr(self, name[2:].replace("-", "_"), True)
             else:
                 setattr(self, name[2:], [a.strip() for a in value.split(",") if a.strip()])
         for address in self.also + self.old:
@@ -108,6 +110,8 @@ class Change:
         elif step == "done":
             return self.say_done()
         self.wait_and_sweep()
+        if not self.options.lists_only:
+            self.sweep_plain()
         self.take("done")
         return self.say_done()
 
@@ -132,6 +136,18 @@ class Change:
         self.say(f"lists left on their old servers: {len(keys)}, after "
                  f"{time.monotonic() - begin:.0f} s")
 
+    def sweep_plain(self):
+        """Those that stay are of another pool that has the same servers."""
+        mover, before = Mover(self.proxy, self.options.rate), None
+        while True:
+            keys = plain_left(self.pools)
+            self.say(f"plain keys left: {len(keys)}")
+            if not keys or (before is not None and len(keys) >= before):
+                return
+            before, begin = len(keys), time.monotonic()
+            mover.move(keys, lambda done: self.tell_moving(done, len(keys), begin), b"me")
+            self.progress.end()
+
     def wait_for(self, mover):
         for text in mover.failures():
             self.say("  " + text)
@@ -141,7 +157,7 @@ class Change:
 
     def tell_moving(self, done, count, begin):
         rate = done / max(time.monotonic() - begin, 0.001)
-        self.progress(f"moves lists: {done} of {count}, {rate:.0f}/s, {(count - done) / rate:.0f} s left")
+        self.progress(f"moves: {done} of {count}, {rate:.0f}/s, {(count - done) / rate:.0f} s left")
 
     def say_done(self):
         pools = self.pools

@@ -15,10 +15,10 @@ class Share:
     def __init__(self):
         self.all, self.all_bytes, self.moving, self.moving_bytes = 0, 0, 0, 0
 
-    def take(self, size, moves):
-        self.all, self.all_bytes = self.all + 1, self.all_bytes + size
+    def take(self, size, moves, count=1):
+        self.all, self.all_bytes = self.all + count, self.all_bytes + count * size
         if moves:
-            self.moving, self.moving_bytes = self.moving + 1, self.moving_bytes + size
+            self.moving, self.moving_bytes = self.moving + count, self.moving_bytes + count * size
 
     def text(self, what):
         percent = 100 * self.moving / self.all if self.all else 0
@@ -35,7 +35,7 @@ def size_text(count):
 
 
 class Plan:
-    """to: {new server: bytes of lists that come to it}."""
+    """to: {new server: bytes that come to it}."""
 
     def __init__(self, pools):
         self.pools = pools
@@ -84,8 +84,9 @@ class Plan:
         new = self.pools.places(some, True)
         mine = [key for key in some if old[key] == address]
         for key in mine:
-            for _ in range(step):
-                self.plain.take(records[key].bytes, old[key] != new[key])
+            moves = old[key] != new[key]
+            self.plain.take(records[key].bytes, moves, step)
+            self.to[new[key]] += records[key].bytes * step if moves else 0
 
     def room(self):
         """Yields (server, text, whether it is too little)."""
@@ -95,7 +96,7 @@ class Plan:
             free = int(stats[b"limit_maxbytes"]) - int(stats[b"bytes"])
             comes = self.to[address]
             refuses = settings.get(b"evictions") == b"off"
-            text = f"{address}: {size_text(comes)} of lists come, {size_text(free)} are free"
+            text = f"{address}: {size_text(comes)} come, {size_text(free)} are free"
             if comes > free:
                 text += ("; it would refuse them (-M)" if refuses else "; it would evict others")
             yield text, comes > free

@@ -6,9 +6,10 @@ import contextlib
 import re
 import time
 
-from mclistd_convert.wire import Answer, Connection, Refused, Server, meta, shown
+from mclistd_convert.stored import GATE
+from mclistd_convert.wire import ITEM_KEY, Answer, Connection, Refused, Server, dump, meta, shown
 from mclistd_lists.crawl import Memcached, Pace
-from mclistd_servers.pools import HEAD_KEY
+from mclistd_servers.pools import HEAD_KEY, SUBLIST_KEY
 
 AT_ONCE = 64
 MARK = re.compile(rb"\^> ")
@@ -66,6 +67,27 @@ class Left:
         return sorted(set(self.heads) | set(self.copies))
 
 
+def plain_left(pools):
+    """Plain keys that old servers hold and that move: the names alone, since there may be millions."""
+    found = []
+    for address in pools.old:
+        names = []
+
+        def take(name, _, names=names):
+            if not (is_head(name) or SUBLIST_KEY.fullmatch(name) or name.startswith(GATE)):
+                names.append(name)
+            return False
+
+        try:
+            if dump(address, b"hash", take) is None:
+                dump(address, b"all", take)
+        except (OSError, Answer) as error:
+            raise Refused(f"memcached {address}: {error}") from None
+        names = [name for name in names if ITEM_KEY.fullmatch(name)]
+        found += [key for key, (old, _) in pools.moving(names).items() if old == address]
+    return found
+
+
 class Mover:
     """Has a proxy move lists. failed: what was answered of those that stay, with their keys."""
 
@@ -73,7 +95,7 @@ class Mover:
         self.proxy, self.pace = proxy, Pace(rate)
         self.failed = {}
 
-    def move(self, keys, tell):
+    def move(self, keys, tell, verb=b"lmigrate"):
         """Calls tell(how many are done) now and then. Raises Refused when the proxy has gone."""
         done = 0
         self.failed = {}
@@ -81,7 +103,7 @@ class Mover:
             with contextlib.closing(Connection(self.proxy)) as connection:
                 for start in range(0, len(keys), AT_ONCE):
                     part = keys[start : start + AT_ONCE]
-                    connection.send(*(b"lmigrate " + key for key in part))
+                    connection.send(*(verb + b" " + key for key in part))
                     for key in part:
                         self._take(connection, key)
                     done += len(part)
