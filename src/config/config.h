@@ -228,6 +228,7 @@ struct list_policy {
     uint64_t fold_memory_bytes; /* memory one fold or merge may take */
     uint32_t announcement_grace_s;
     uint32_t touch_interval_s; /* 0 = never */
+    uint32_t max_stale_ms;     /* of what reads answer; 0 = exact */
     uint32_t ttl_s;            /* of lists that begin here; 0 = they never expire */
     enum ttl_renew ttl_renew;
     uint32_t lease_max_s;

@@ -305,6 +305,9 @@ static const struct config_key keys[] = {
     {LISTS_OF(NATIVE, "touch_interval_s", touch_interval_s), TYPE_COUNT, 0, 604800, "60", "s", NULL,
      "how often a proxy touches the cached sublists of a list in use on their server; 0: never", LIVE},
 
+    {LISTS_OF(NATIVE, "max_stale_ms", max_stale_ms), TYPE_COUNT, 0, 3600000, "0", "ms", NULL,
+     "how old what a read answers may be: the proxy then need not ask the server; 0: asks for each read", START},
+
     {LISTS_OF(SINGLE, "ttl_s", ttl_s), TYPE_COUNT, 0, 315360000, "0", "s", NULL,
      "time to live of lists that begin here; 0: they never expire", LIVE},
     {LISTS_OF(NATIVE, "ttl_renew", ttl_renew), TYPE_WORD, 0, 0, "never", "", ttl_renew_words,

@@ -16,6 +16,7 @@
 #include "list/core/held_reads.h"
 #include "list/joint/read.h"
 #include "list/moving/migrate.h"
+#include "list/read/recent.h"
 #include "list/schedule.h"
 #include "list/tx/refusal.h"
 #include "list/tx/tx.h"
@@ -67,6 +68,15 @@ void engine_set_run_indexes(struct engine *e, struct run_indexes *indexes)
     e->indexes = indexes;
     e->lists.outline_limit_bytes =
         indexes == NULL ? 0 : run_indexes_limit_bytes(indexes) / OUTLINES_PART;
+}
+
+void engine_set_own_changes(struct engine *e, struct own_changes *changes)
+{
+    bool wanted = false;
+    for (size_t i = 0; i < e->config->list_count; i++) {
+        wanted = wanted || e->config->lists[i].max_stale_ms > 0;
+    }
+    e->own_changes = wanted ? changes : NULL;
 }
 
 void engine_destroy(struct engine **slot)
@@ -416,6 +426,9 @@ void engine_reply(struct engine *e, struct be_request *request, const struct be_
 {
     const struct op_request *r = op_request_of(request);
     e->now = now;
+    if (UNLIKELY(e->own_changes != NULL) && be_changes(request->verb)) {
+        recent_note_change(e, request);
+    }
     if (r->expiry != NULL) {
         expiry_reply(e, r, reply);
     } else if (r->op == NULL) {

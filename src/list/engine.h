@@ -24,6 +24,7 @@ struct engine;
 struct cache;
 struct list_plugin;
 struct run_indexes;
+struct own_changes;
 
 /* Returns an engine, owned by the caller until engine_destroy. caches is indexed by
  * list_policy.index and shared by all workers; plugin knows the lists of other layouts (plugin.h).
@@ -37,6 +38,9 @@ void engine_set_request_room(struct engine *engine, size_t bytes);
 /* Where the indexes of long lists' runs are kept, for all workers; it outlives the engine. Without
  * it, or with NULL, there are none. Call it before the first engine_submit. */
 void engine_set_run_indexes(struct engine *engine, struct run_indexes *indexes);
+/* Where this proxy's workers count their changes, for lists that have max_stale_ms; it outlives the
+ * engine. Without it, or with NULL, all reads are exact. Call it before the first engine_submit. */
+void engine_set_own_changes(struct engine *engine, struct own_changes *changes);
 /* Drops everything at once, as a crash would: calls are not answered, requests not taken back are
  * freed. No reply may come in afterwards. */
 void engine_destroy(struct engine **engine);

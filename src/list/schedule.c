@@ -2,6 +2,7 @@
 /*
  * One pass over the queue picks what starts now:
  *
+ *     recent reads           answered at once (read/recent.h)
  *     blind changes, reads   into one round: the changes in one APPEND, the reads behind it on
  *                            one head read
  *     the same, in turns     where sessions have sent several such pairs at once: see
@@ -35,6 +36,7 @@
 #include "list/core/finish.h"
 #include "list/core/pass.h"
 #include "list/moving/migrate.h"
+#include "list/read/recent.h"
 
 /* What a pass starts. */
 struct start {
@@ -44,6 +46,7 @@ struct start {
     struct op_pop *pop;
     struct op_lease *lease;
     struct list_call *compaction, *fill, *purge, *migration;
+    struct call_queue recent; /* reads that need no request */
     bool change_waits; /* an exact change could not start: blind changes behind it wait, or it would
                           never get through */
     bool exact_is_alone;
@@ -124,6 +127,19 @@ static bool take_read(struct start *start, struct list_call *call)
     round_add_read(start->round, call);
     bool looks = call->verb == LIST_HAS && pass_phase(&start->pass, call) != PHASE_READING;
     pass_set_phase(&start->pass, call, looks ? PHASE_LOOKING : PHASE_READING);
+    return true;
+}
+
+/* It waits for no request that is under way. */
+static bool take_recent(struct start *start, struct list_call *call)
+{
+    const struct list *list = start->pass.list;
+    if (!recent_is_wanted(start->pass.e, list) || !recent_may_answer(start->pass.e, list, call) ||
+        pass_phase(&start->pass, call) != PHASE_FREE || !session_admit(call, list->extent)) {
+        return false;
+    }
+    pass_activate(&start->pass, call);
+    TAILQ_INSERT_TAIL(&start->recent, call, link);
     return true;
 }
 
@@ -271,7 +287,7 @@ static bool take(struct pass *pass, struct list_call *call)
     case LIST_KIND_BLIND:
         return capped_is_exact(call) ? take_exact(start, call) : take_change(start, call);
     case LIST_KIND_READ:
-        return take_read(start, call);
+        return take_recent(start, call) || take_read(start, call);
     case LIST_KIND_EXACT:
         return take_exact(start, call);
     case LIST_KIND_COMPACTION:
@@ -416,8 +432,12 @@ void schedule_list(struct engine *e, struct list *list)
     if (list->has_turns && turns_possible(e, list)) {
         take_turns(&start);
     }
+    TAILQ_INIT(&start.recent);
     pass_begin(&start.pass);
     pass_queue(&start.pass);
+    if (!TAILQ_EMPTY(&start.recent)) {
+        recent_answer(e, list, &start.recent);
+    }
     if (start.log_full && round_possible(&start)) {
         /* What is known may be old: others have flipped since. */
         get_round(&start)->probe = true;

@@ -387,6 +387,7 @@ struct worker *thread_create(struct shared *shared, size_t index, char error[CON
     w->engine = engine_create(w->config, shared->caches, &dialects, &t->rng, &w->metrics);
     engine_set_request_room(w->engine, backend_room_bytes);
     engine_set_run_indexes(w->engine, shared->indexes);
+    engine_set_own_changes(w->engine, &shared->own_changes);
     run_create_moves(w, &t->rng);
     gate_attach(w);
     return w;

@@ -124,8 +124,9 @@ struct sim_call *call_new(struct sim_world *w, enum list_verb verb, unsigned lis
         .form = LIST_FORM_JOINED,
         .key = slice_of(call->key),
         .items = call->items,
-        /* Of a ring, that takes all slots. */
-        .wants_version = w->p.dialect != DIALECT_RING || call->number % 8 == 0,
+        /* Of a ring, that takes all slots; with max_stale_ms, a look at the server. */
+        .wants_version =
+            (w->p.dialect != DIALECT_RING && w->p.max_stale_ms == 0) || call->number % 8 == 0,
         .owner = call,
     };
     chain_init(&call->call.answer);

@@ -286,8 +286,8 @@ static bool matches_by_item(const struct oracle *o, const struct sim_call *call,
 static bool version_matches(const struct oracle *o, const struct sim_call *call, uint32_t version)
 {
     const struct model_list *l = &o->list[call->list];
-    if (is_pair(o)) {
-        return true; /* a mixture of two numbers */
+    if (is_pair(o) || !call->call.wants_version) {
+        return true; /* of a pair: a mixture of two numbers */
     }
     if (!l->versions[version].exists) {
         return call->call.version == 0;

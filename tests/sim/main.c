@@ -332,6 +332,9 @@ static uint64_t run_dialect(const struct options *o)
     if (t->indexed > 0) {
         printf("%llu reads answered by an index\n", (unsigned long long)t->indexed);
     }
+    if (t->recent > 0) {
+        printf("%llu reads answered without a request\n", (unsigned long long)t->recent);
+    }
     if (t->committed + t->aborted > 0) {
         printf("%llu transactions committed, %llu aborted\n", (unsigned long long)t->committed,
                (unsigned long long)t->aborted);

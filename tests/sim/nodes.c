@@ -391,6 +391,7 @@ void nodes_mix(struct params *p)
     p->touch_interval_s = 0;
     p->clock_skew_s = 0; /* a cluster's clocks are kept together, and the proxies' with them */
     p->wrong_clocks = false;
+    p->max_stale_ms = 0; /* a version that a failover has taken back was current for no time */
     /* A touch makes another version of a document: also of one that must not change by itself. */
     p->foreign = p->faults[FAULT_EXPIRY] > 0 ? 0 : p->foreign;
     p->history = p->history && p->couchbase == COUCHBASE_DURABLE;

@@ -25,14 +25,15 @@ void oracle_push_version(struct oracle *o, unsigned list, bool exists, const str
                                 .max = l->max,
                                 .refuses = l->refuses,
                                 .open = txs_is_open(o, list),
+                                .at_us = *o->now_us,
                                 .at = at};
     ids_copy(&version->items, items);
 }
 
-void oracle_init(struct oracle *o, struct cluster cluster, unsigned lists)
+void oracle_init(struct oracle *o, struct cluster cluster, unsigned lists, const uint64_t *now_us)
 {
     struct ids none = {0};
-    *o = (struct oracle){.cluster = cluster, .lists = lists};
+    *o = (struct oracle){.cluster = cluster, .lists = lists, .now_us = now_us};
     for (unsigned i = 0; i < lists; i++) {
         snprintf(o->list[i].key, sizeof o->list[i].key, "L%u", i);
         snprintf(o->list[i].head_key, sizeof o->list[i].head_key, "L%u#", i);
@@ -551,6 +552,37 @@ void oracle_look(struct oracle *o, int64_t now_s)
     ids_fini(&items);
 }
 
+/* Reads that may be answered without a look at the server, of lists with max_stale_ms. */
+static bool may_be_stale(const struct oracle *o, const struct sim_call *call)
+{
+    enum list_verb verb = call->call.verb;
+    return o->max_stale_us > 0 && list_verb_kind(verb) == LIST_KIND_READ && verb != LIST_STAT &&
+           verb != LIST_TTL && !call->call.wants_version;
+}
+
+/* What was current so long ago counts as current when the call was asked. */
+static void allow_stale(const struct oracle *o, struct sim_call *call)
+{
+    const struct version *versions = o->list[call->list].versions;
+    uint32_t own = o->own[call->proxy][call->list];
+    uint64_t now_us = *o->now_us;
+    uint64_t since_us = now_us > o->max_stale_us ? now_us - o->max_stale_us : 0;
+    while (call->start_version > own && versions[call->start_version].at_us > since_us) {
+        call->start_version--;
+    }
+    call->from_s -= (int64_t)((o->max_stale_us + 999999) / 1000000);
+}
+
+/* A change that was answered well: later reads through its proxy show it. */
+static void note_own(struct oracle *o, const struct sim_call *call)
+{
+    uint32_t *own = &o->own[call->proxy][call->list];
+    if (list_verb_changes(call->call.verb) && call->call.status == LIST_OK && call->applied > 0 &&
+        call->applied_version > *own) {
+        *own = call->applied_version;
+    }
+}
+
 void oracle_submitted(struct oracle *o, struct sim_call *call, int64_t now_s)
 {
     const struct model_list *l = &o->list[call->list];
@@ -558,6 +590,9 @@ void oracle_submitted(struct oracle *o, struct sim_call *call, int64_t now_s)
     call->from_s = now_s + call->lead_s;
     call->asked = ++o->moment;
     call->start_version = l->count - 1;
+    if (may_be_stale(o, call)) {
+        allow_stale(o, call);
+    }
     call->damage_seen = l->damaged;
     call->start_damage = l->damage_count;
     several_asked(o, call);
@@ -574,6 +609,7 @@ void oracle_done(struct oracle *o, struct sim_call *call, int64_t now_s)
     call->answered_s = clock_of(o, call->list, now_s);
     call->to_s = now_s + call->lead_s;
     const struct model_list *l = &o->list[call->list];
+    note_own(o, call);
     tags_answered(o, call);
     txs_answered(o, call);
     call->done = true;

@@ -103,8 +103,9 @@ struct purpose {
 
 struct version {
     bool exists;
-    uint64_t at;  /* the moment from which on it was current */
-    uint32_t max; /* what the head says of a cap */
+    uint64_t at;    /* the moment from which on it was current */
+    uint64_t at_us; /* the world's time then */
+    uint32_t max;   /* what the head says of a cap */
     bool refuses;
     bool open; /* a transaction was not decided: no answer comes from it */
     struct ids items;
@@ -182,16 +183,21 @@ struct oracle {
     uint64_t popped_bytes; /* of deletions by lpops, in the request that takes effect */
     struct model_list list[LISTS_MAX];
     struct session_model sessions[SESSIONS_MAX];
-    uint64_t checked;  /* answers held against the model */
-    uint64_t moment;   /* counts what happened */
-    struct tags *tags; /* NULL: no client asks for lpurge */
+    uint64_t checked;                     /* answers held against the model */
+    uint64_t moment;                      /* counts what happened */
+    const uint64_t *now_us;               /* the world's time */
+    uint64_t max_stale_us;                /* reads may be answered with what was so long ago */
+    uint32_t own[PROXIES_MAX][LISTS_MAX]; /* ... but not before the last change that the proxy had
+                                             answered */
+    struct tags *tags;                    /* NULL: no client asks for lpurge */
     struct loss *losses;
     size_t loss_count, loss_cap;
     struct txs *txs;               /* NULL: no client asks for transactions */
     struct saved *lost[LISTS_MAX]; /* by a failover that goes on: rollback.h */
 };
 
-void oracle_init(struct oracle *o, struct cluster cluster, unsigned lists);
+/* now_us: the world's time; it outlives the oracle. */
+void oracle_init(struct oracle *o, struct cluster cluster, unsigned lists, const uint64_t *now_us);
 /* Lists are stored like this; before anything happens. */
 void oracle_set_format(struct oracle *o, const struct format *format);
 void oracle_fini(struct oracle *o);

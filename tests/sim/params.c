@@ -320,6 +320,19 @@ static void mix_caps(struct params *p)
     p->history = false; /* its checker knows no caps */
 }
 
+/* By an own draw: some round trips, or many. */
+static void mix_stale(struct params *p)
+{
+    struct rng rng;
+    rng_init_seed(&rng, p->seed * 275604541);
+    if (p->dialect != DIALECT_NATIVE || p->history || rng_below(&rng, 4) > 0) {
+        return;
+    }
+    p->max_stale_ms = 1u << rng_below(&rng, 12);
+    p->views = true;
+    p->foreign = 0; /* who overwrites a list in the server is seen as late as all others */
+}
+
 /* By an own draw. */
 static void mix_counts(struct params *p)
 {
@@ -415,6 +428,7 @@ void params_of_seed(struct params *p, uint64_t seed, enum list_dialect dialect)
     mix_counts(p);
     mix_txs(p);
     mix_turns(p);
+    mix_stale(p);
 }
 
 /* ---- by name ---- */
@@ -478,6 +492,7 @@ static const struct param table[] = {
     PARAM(touches, 2),
     PARAM(ttl_s, 315360000),
     PARAM(ttl_renew, TTL_RENEW_READ),
+    PARAM(max_stale_ms, 3600000),
     PARAM(views, 1),
     PARAM(view_limit, 1 << 30),
     PARAM(index_bytes, 1 << 30),

@@ -75,6 +75,7 @@ struct params {
     unsigned cap_mix; /* 1: every second proxy has another cap, or none; 2: also changed by restarts
                        */
     uint32_t ttl_renew;
+    uint32_t max_stale_ms; /* as configured */
     uint64_t delay_us, think_us;
     uint64_t way_us;     /* what each way takes at least */
     bool only_adds;      /* clients ask for nothing but ladd */

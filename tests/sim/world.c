@@ -42,10 +42,11 @@ void sim_report(const char *rule)
         __atomic_fetch_add(&totals->faults, running->faults_made, __ATOMIC_RELAXED);
         __atomic_fetch_add(&totals->checked, running->oracle.checked, __ATOMIC_RELAXED);
         for (unsigned i = 0; i < running->p.proxies; i++) {
-            __atomic_fetch_add(
-                &totals->indexed,
-                metric_get(&running->proxies[i].base.metrics, METRIC_list_indexed_reads),
-                __ATOMIC_RELAXED);
+            const struct metrics *metrics = &running->proxies[i].base.metrics;
+            __atomic_fetch_add(&totals->indexed, metric_get(metrics, METRIC_list_indexed_reads),
+                               __ATOMIC_RELAXED);
+            __atomic_fetch_add(&totals->recent, metric_get(metrics, METRIC_list_recent_reads),
+                               __ATOMIC_RELAXED);
         }
         uint64_t committed, aborted;
         txs_count(running->oracle.txs, &committed, &aborted);
@@ -92,6 +93,7 @@ static struct config *make_config(const struct sim_world *w, unsigned proxy, uns
     policy->touch_interval_s = p->touch_interval_s;
     policy->ttl_s = p->ttl_s;
     policy->ttl_renew = (enum ttl_renew)p->ttl_renew;
+    policy->max_stale_ms = p->max_stale_ms;
     policy->order = p->recent && factor == 1 ? ORDER_RECENT : ORDER_ADDED;
     sim_set_cap(w, policy, proxy, 0);
     policy->on_missing = p->refuse ? ON_MISSING_REFUSE : ON_MISSING_CREATE;
@@ -352,7 +354,8 @@ static void sim_init(struct sim_world *w, const struct params *params)
         nodes_start(w);
     }
     clocks_init(w, params);
-    oracle_init(&w->oracle, w->base.cluster, params->lists);
+    oracle_init(&w->oracle, w->base.cluster, params->lists, &w->base.now_us);
+    w->oracle.max_stale_us = params->max_stale_ms * UINT64_C(1000);
     w->oracle.refuse = params->refuse;
     w->oracle.miss_damaged = params->miss_damaged;
     w->oracle.may_lose = sim_loses(w);

@@ -165,6 +165,7 @@ struct sim_totals {
     uint64_t came_back;          /* deleted items that were seen again, where that may happen */
     uint64_t committed, aborted; /* transactions */
     uint64_t indexed;            /* reads that were answered by an index */
+    uint64_t recent;             /* without a request */
     uint64_t refused;            /* calls that met a foreign value */
     const char *rule; /* that was broken last, as a text that stands once in the program */
 };

@@ -35,6 +35,7 @@ SETTINGS = {
     "on_missing = refuse": {"on_missing": "refuse"},
     "on_damaged = miss": {"on_damaged": "miss"},
     "order = recent": {"order": "recent"},
+    "max_stale_ms": {"max_stale_ms": 100},
     "delimiter = none": {"delimiter": "none"},
     "placement = spread": {"placement": "spread"},
     "bridge = yes": {"bridge": "yes"},

@@ -32,6 +32,9 @@ void proxy_start(struct world *w, struct proxy *p, const struct config *config,
     p->indexes = run_indexes_create(config->index_bytes, index_checks);
     p->engine = engine_create(config, &p->cache, &dialects, &p->rng, &p->metrics);
     engine_set_run_indexes(p->engine, p->indexes);
+    p->own_changes = calloc(1, sizeof *p->own_changes);
+    CHECK(p->own_changes != NULL);
+    engine_set_own_changes(p->engine, p->own_changes);
     p->wake_us = UINT64_MAX;
     TAILQ_INIT(&p->flights);
     for (unsigned s = 0; s < w->cluster.count; s++) {
@@ -64,6 +67,8 @@ void proxy_stop(struct proxy *p)
     engine_destroy(&p->engine);
     cache_destroy(&p->cache);
     run_indexes_destroy(&p->indexes);
+    free(p->own_changes);
+    p->own_changes = NULL;
     TAILQ_FOREACH(f, &p->flights, link)
     {
         if (!f->original->is_own) {

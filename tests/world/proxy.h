@@ -7,6 +7,7 @@
 #define WORLD_PROXY_H
 
 #include "list/core/cache.h"
+#include "list/core/own_changes.h"
 #include "list/core/run_index.h"
 #include "list/engine.h"
 #include "list/moving/moving.h"
@@ -46,6 +47,7 @@ struct proxy {
     void (*answered)(struct proxy *p, struct be_request *request);
     struct cache *cache;
     struct run_indexes *indexes;
+    struct own_changes *own_changes;
     struct rng rng;
     struct metrics metrics;
     int64_t clock_skew_s;         /* what its wall clock shows, less what the world's does */

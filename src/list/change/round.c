@@ -8,6 +8,7 @@
 #include "list/core/engine_state.h"
 #include "list/core/pass.h"
 #include "list/read/from_view.h"
+#include "list/read/recent.h"
 
 enum { TAG_APPEND = 1, TAG_SIZE, TAG_GET, TAG_SIZE_BEFORE };
 
@@ -113,6 +114,7 @@ static void send_round(struct engine *e, struct op_round *round, bool with_appen
 {
     struct op *op = &round->op;
     round->sent_us = e->now.mono_us;
+    round->changes = recent_changes(e, op->list);
     if (round->probe && TAILQ_EMPTY(&round->reads)) {
         emit_size(e, op, TAG_SIZE);
     }
@@ -188,6 +190,9 @@ static void start_reads(struct engine *e, struct op_round *round)
         pass_defer_large(e, round->op.list, &round->reads);
     }
     view_start_reads(e, round->op.list, &round->reads, head);
+    if (recent_is_wanted(e, round->op.list)) {
+        recent_note(round->op.list, head, round->sent_us, round->changes);
+    }
 }
 
 /* The log right before the append, as far as known. A probe finds out about others' appends: near,

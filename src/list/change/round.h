@@ -27,6 +27,7 @@ struct op_round {
     bool reread; /* the head read was overtaken by the change's second try */
     unsigned tries;
     uint64_t sent_us; /* when its requests were sent */
+    unsigned changes; /* this proxy's, by then: read/recent.h */
     bool has_size_before;
     uint64_t size_before; /* the head's, right before the append */
     uint64_t log_bytes_before;

@@ -10,6 +10,7 @@
 #include "list/core/fetch.h"
 #include "list/core/inner.h"
 #include "list/core/lists.h"
+#include "list/core/own_changes.h"
 
 enum timer_kind { TIMER_OP, TIMER_APPEND_BACKOFF };
 
@@ -17,8 +18,9 @@ TAILQ_HEAD(due_queue, list_call);
 
 struct engine {
     const struct config *config;
-    struct cache *const *caches; /* by list_policy.index */
-    struct run_indexes *indexes; /* or NULL */
+    struct cache *const *caches;     /* by list_policy.index */
+    struct run_indexes *indexes;     /* or NULL */
+    struct own_changes *own_changes; /* NULL: all reads are exact */
     const struct list_plugin *plugin;
     struct rng *rng;
     struct metrics *metrics;

@@ -19,6 +19,13 @@ enum list_wish {
     WISH_HEAL,         /* a sublist of wish_run is missing, and this process has it in its cache */
 };
 
+/* read/recent.h */
+struct recent {
+    uint64_t cas, epoch; /* of the head; epoch 0: of none */
+    uint64_t asked_us;   /* when it was asked for */
+    unsigned changes;    /* this proxy's, by then: own_changes.h */
+};
+
 struct list {
     struct list *next; /* in the bucket */
     uint64_t hash;
@@ -87,6 +94,8 @@ struct list {
     /* A sublist of that run was missing when a read asked for it last; zero: none was. Names never
      * return, so while a head names the run, the list may be damaged. */
     struct name suspect;
+    /* For which head the view may answer without a look at the server. */
+    struct recent recent;
     TAILQ_ENTRY(list) view_lru;
     struct ends *ends; /* what is known of the ends of a queue, or NULL */
     TAILQ_ENTRY(list) ends_lru;

@@ -10,6 +10,7 @@
     METRIC(list_appends_combined, "client operations that travelled in another's APPEND") \
     METRIC(list_head_reads, "head reads sent") \
     METRIC(list_head_reads_combined, "client reads that shared another's head read") \
+    METRIC(list_recent_reads, "reads answered without asking the server, as max_stale_ms allows") \
     METRIC(list_part_reads, "items of lists of dialects read") \
     METRIC(list_conversions, "lists of dialects converted") \
     METRIC(list_turns, \

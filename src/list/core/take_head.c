@@ -56,6 +56,10 @@ enum head_result op_take_head_of(struct engine *e, struct list *list, const stru
         list->no_times = event->reply->no_times;
     }
     bool seen = event->status == BE_HIT || event->status == BE_MISS;
+    if (seen && (event->head == NULL || event->head->cas != list->recent.cas ||
+                 event->head->epoch != list->recent.epoch)) {
+        list->recent.epoch = 0; /* a later answer must not be older than this one */
+    }
     list->has_head = list->has_head && !seen;
     list->is_absent = list->is_absent && !seen;
     if (event->status == BE_MISS) {

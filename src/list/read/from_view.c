@@ -8,6 +8,7 @@
 #include "list/read/from_index.h"
 #include "list/read/from_sublists.h"
 #include "list/read/pick.h"
+#include "list/read/recent.h"
 #include "list/read/touch.h"
 
 /* A log of a list without runs is worth keeping from there on; a shorter one is read as quickly. */
@@ -286,6 +287,25 @@ static void answer_looks(struct engine *e, struct list *list, struct call_queue 
     }
 }
 
+void view_answer_shown(struct engine *e, struct list *list, struct call_queue *calls,
+                       const struct head *head)
+{
+    view_expect_calls(list->view, calls);
+    while (!TAILQ_EMPTY(calls)) {
+        struct list_call *call = TAILQ_FIRST(calls);
+        TAILQ_REMOVE(calls, call, link);
+        answer_from(e, list, call, head);
+    }
+}
+
+/* A list that is read without a request must have a view, however short it is. */
+static bool keeps_view(const struct engine *e, const struct list *list, const struct head *head)
+{
+    return view_is_worth_it(e, head) ||
+           (recent_is_wanted(e, list) &&
+            lists_view_fits(&e->lists, head_run_bytes(head), head->log.len));
+}
+
 void view_start_reads(struct engine *e, struct list *list, struct call_queue *calls,
                       struct head *head)
 {
@@ -293,7 +313,7 @@ void view_start_reads(struct engine *e, struct list *list, struct call_queue *ca
     if (TAILQ_EMPTY(calls)) {
         return;
     }
-    bool keep = head != NULL && view_is_worth_it(e, head);
+    bool keep = head != NULL && keeps_view(e, list, head);
     if (!keep && list->viewing == NULL) {
         lists_drop_view(&e->lists, list);
     }
@@ -316,12 +336,7 @@ void view_start_reads(struct engine *e, struct list *list, struct call_queue *ca
     }
     list->view_lags = false;
     view_take_log(view, head);
-    view_expect_calls(view, calls);
-    while (!TAILQ_EMPTY(calls)) {
-        struct list_call *call = TAILQ_FIRST(calls);
-        TAILQ_REMOVE(calls, call, link);
-        answer_from(e, list, call, head);
-    }
+    view_answer_shown(e, list, calls, head);
     if (head->run_count > 0) {
         touch_consider(e, list, head);
     }

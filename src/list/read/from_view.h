@@ -20,4 +20,8 @@ bool view_is_worth_it(const struct engine *e, const struct head *head);
 void view_start_reads(struct engine *e, struct list *list, struct call_queue *calls,
                       struct head *head);
 
+/* Answers them from the view, which has shown that head already. */
+void view_answer_shown(struct engine *e, struct list *list, struct call_queue *calls,
+                       const struct head *head);
+
 #endif

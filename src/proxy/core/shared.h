@@ -11,6 +11,7 @@
 
 #include "base/metric.h"
 #include "config/config.h"
+#include "list/core/own_changes.h"
 #include "proxy/core/hot_keys.h"
 #include "proxy/core/timing.h"
 #include "proxy/core/trace.h"
@@ -60,6 +61,7 @@ struct shared {
     size_t worker_count;
     struct cache **caches; /* by list_policy.index; several policies may share one */
     struct run_indexes *indexes;
+    struct own_changes own_changes;
     struct listen_set *listen;
     struct resolver *resolver;
     struct slow_log *slow;
