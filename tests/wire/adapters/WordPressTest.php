@@ -254,6 +254,24 @@ class WordPressTest extends PHPUnit\Framework\TestCase
         $this->assertFalse(wp_cache_get('k', 'counts'));
     }
 
+    public function testSitesAreApartButForGlobalGroups()
+    {
+        $this->onlyOurs();
+        (new ReflectionProperty('WP_Object_Cache', 'multisite'))->setValue($GLOBALS['wp_object_cache'], true);
+        foreach ([1, 2] as $blog) {
+            wp_cache_switch_to_blog($blog);
+            wp_cache_set('k', $blog, 'g');
+            wp_cache_set('k', $blog, 'users');
+        }
+        $this->assertTrue(wp_cache_flush_group('g'));
+        $values = [];
+        foreach ([1, 2] as $blog) {
+            wp_cache_switch_to_blog($blog);
+            array_push($values, wp_cache_get('k', 'g', true), wp_cache_get('k', 'users', true));
+        }
+        $this->assertSame([1, 2, false, 2], $values);
+    }
+
     public function testKeysAndGroupsOfAnyLetters()
     {
         $this->onlyOurs();
