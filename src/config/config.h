@@ -315,6 +315,7 @@ struct route_config {
     /* Set by config_finish: positions in config.pools, or ROUTE_NONE. */
     uint32_t pool_index, failover_index, shadow_index;
     uint32_t shadow_share; /* of ROUTE_SHARE_WHOLE keys */
+    bool moves;            /* keys of its pool go to another one: pool_config.step */
     uint32_t line;         /* where the section begins in the file; 0 = not from a file */
     uint32_t given_line[CONFIG_KEYS_MAX]; /* for this prefix; 0 = inherited */
 };

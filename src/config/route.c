@@ -131,6 +131,34 @@ static int check_use(const struct route_config *route, const struct place *secti
     return refuse(&place, "%s: without %s; expected both", name, needs);
 }
 
+/* Plain keys of a pool that moves go to two pools already, and its next has none of its own. */
+static int check_moves(const struct config *config, struct route_config *route,
+                       const struct place *section)
+{
+    const struct pool_config *pool = &config->pools[route->pool_index];
+    struct place place = place_of(section, route, "failover");
+    if (pool->next_name[0] != '\0' && route->failover_index != ROUTE_NONE) {
+        return refuse(&place, "failover: pool %s has next, where its keys go; expected one of both",
+                      pool->name);
+    }
+    place = place_of(section, route, "shadow");
+    if (pool->next_name[0] != '\0' && route->shadow_index != ROUTE_NONE) {
+        return refuse(&place, "shadow: pool %s has next, where its keys go; expected one of both",
+                      pool->name);
+    }
+    for (uint32_t i = 0; i < config->pool_count; i++) {
+        const struct pool_config *from = &config->pools[i];
+        if (from->next_name[0] != '\0' && route_reaches(route, from->next_index)) {
+            return refuse(section,
+                          "pool %s is the next of pool %s, and must have no plain keys of its own "
+                          "yet",
+                          config->pools[from->next_index].name, from->name);
+        }
+    }
+    route->moves = pool->step != STEP_STAY;
+    return 0;
+}
+
 static int check_one(const struct config *config, struct route_config *route, char *error)
 {
     char section[CONFIG_NAME_MAX * 4 + 16] = "[route]", prefix[CONFIG_PREFIX_TEXT_MAX];
@@ -153,7 +181,9 @@ static int check_one(const struct config *config, struct route_config *route, ch
             0) {
         return -1;
     }
-    return check_use(route, &place, "shadow_bytes", "shadow", route->shadow[0] != '\0');
+    return check_use(route, &place, "shadow_bytes", "shadow", route->shadow[0] != '\0') != 0
+               ? -1
+               : check_moves(config, route, &place);
 }
 
 int route_check(struct config *config, char error[CONFIG_ERROR_MAX])

@@ -291,7 +291,9 @@ def test_files_with_a_route(tmp_path):
         assert code != 0 and OF_ROUTES[0][setting]["and"].strip("`") in said, (setting, said)
 
 
-# What is said of pool `main`, of another one, and of the lists of `main`.
+THIRD = {"servers": ["127.0.0.1:11213"]}
+
+# What is said of pool `main`, of another one, and of the lists of `main`, or of other sections.
 MOVES_SETTINGS = {
     "step alone": ({"step": "learn"}, {}, {}),
     "gate_s = 0": ({"next": "other", "gate_s": 0}, {}, {}),
@@ -301,6 +303,9 @@ MOVES_SETTINGS = {
     "lists in next": ({"next": "other"}, {}, {"lists x": {"pool": "other"}}),
     "a dialect": ({"next": "other"}, {}, {"lists x": {"dialect": "simple"}}),
     "placement = spread": ({"next": "other"}, {}, {"lists x": {"placement": "spread"}}),
+    "failover of its plain keys": ({"next": "other"}, {}, {"pool third": THIRD, "route": {"failover": "third"}}),
+    "shadow of its plain keys": ({"next": "other"}, {}, {"pool third": THIRD, "route": {"shadow": "third:1%"}}),
+    "plain keys in next": ({"next": "other"}, {}, {"route x-": {"pool": "other"}}),
 }
 
 

@@ -73,6 +73,9 @@ const char *plain_refusal(const struct config *config, struct slice name)
         !plain_is_list_item(config, name)) {
         return "this key is a list (bridge): ldrop removes it";
     }
+    if (config_route(config, name)->moves) {
+        return "plain keys of its pool move to other servers (next): use delete";
+    }
     return NULL;
 }
 

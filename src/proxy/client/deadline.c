@@ -99,6 +99,8 @@ void deadline_take_config(struct worker *w)
         uint64_t ms = answer_ms(w, route->pool_index);
         /* A failover pool is asked when the first has taken its time. */
         ms += route->failover_index == ROUTE_NONE ? 0 : answer_ms(w, route->failover_index);
+        /* Keys that move ask several times. */
+        ms = route->moves ? UINT64_MAX : ms;
         most_ms = ms > most_ms ? ms : most_ms;
     }
     w->watches_all = w->config->deadline_ms < most_ms;

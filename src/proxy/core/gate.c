@@ -89,6 +89,12 @@ static bool refuses(const struct gate_pool *p)
     return p->config->on_unequal == ON_UNEQUAL_REFUSE;
 }
 
+/* Do clients wait for the first reading? Where plain keys move, too, their step depends on it. */
+static bool is_awaited(const struct gate_pool *p)
+{
+    return refuses(p) || p->config->next_name[0] != '\0';
+}
+
 /* --- what all workers see ------------------------------------------------------------------- */
 
 /* Lists of any pool may belong to a pool that is unequal. */
@@ -195,7 +201,7 @@ const char *gate_why(struct shared *shared, size_t pool_index, char why[GATE_WHY
 
 static void end_first(struct gate_pool *p)
 {
-    if (p->is_first && refuses(p)) {
+    if (p->is_first && is_awaited(p)) {
         atomic_fetch_sub(&p->gate->unread, 1);
     }
     p->is_first = false;
@@ -339,6 +345,7 @@ static void make_own(struct gate_pool *p)
 static void set_moves(struct gate_pool *p)
 {
     _Atomic uint64_t *at_us = &p->gate->shared->moves_at_us[p->index];
+    atomic_store(&p->gate->shared->steps[p->index], (uint8_t)p->step.step);
     if (p->step.step < STEP_MOVE) {
         atomic_store(at_us, UINT64_MAX);
     } else if (atomic_load(at_us) == UINT64_MAX) {
@@ -664,7 +671,8 @@ void gate_create(struct shared *s)
             p->config->gate_s != 0 && (has_lists(s->config, i) || p->config->next_name[0] != '\0');
         atomic_init(&s->moves_at_us[i], UINT64_MAX);
         atomic_init(&s->gate_fresh[i].until_us, UINT64_MAX);
-        if (p->is_first && refuses(p)) {
+        atomic_init(&s->steps[i], (uint8_t)p->config->step);
+        if (p->is_first && is_awaited(p)) {
             gate->unread++;
         }
     }

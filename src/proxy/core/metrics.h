@@ -34,6 +34,10 @@
     METRIC(shadow_skipped, \
            "plain requests not sent to a shadow pool, as cas: they mean nothing there") \
     METRIC(shadow_failed, "requests to a shadow pool that had no answer") \
+    METRIC(plain_moving, "requests for plain keys whose server changes, each key of a get or gat") \
+    METRIC(plain_moves, "values of plain keys copied to the servers of next") \
+    METRIC(plain_old_hits, "reads in step move that found the value on the old server") \
+    METRIC(plain_moves_busy, "changes refused because another client was moving the key") \
     METRIC(client_errors, "requests answered ERROR or CLIENT_ERROR") \
     METRIC(server_errors, "requests answered SERVER_ERROR") \
     METRIC(client_pauses, \

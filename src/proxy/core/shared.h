@@ -57,6 +57,8 @@ struct shared {
     struct gate_fresh gate_fresh[CONFIG_POOLS_MAX]; /* by pool */
     /* By pool: from when on lists move to its next; UINT64_MAX: not in this step (gate.h). */
     _Atomic uint64_t moves_at_us[CONFIG_POOLS_MAX];
+    /* By pool: enum pool_step, as the gate says. */
+    _Atomic uint8_t steps[CONFIG_POOLS_MAX];
     struct worker **workers;
     size_t worker_count;
     struct cache **caches; /* by list_policy.index; several policies may share one */

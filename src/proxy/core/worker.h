@@ -60,6 +60,7 @@ struct worker {
     struct route_state *routes; /* by route_config.index */
     struct engine *engine;
     struct moving **moves; /* by pool_index, of pools with next; NULL: there is none */
+    size_t carry_bytes;    /* of plain/carry.h, where no client waits for it */
     struct worker *heeded; /* itself, while an operator looks on (core/trace.h); else NULL */
     bool engine_dirty;     /* wants engine_run in this turn */
 

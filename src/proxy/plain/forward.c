@@ -6,6 +6,7 @@
 #include "proxy/plain/forward_part.h"
 #include "proxy/plain/meta.h"
 #include "proxy/plain/multiget.h"
+#include "proxy/plain/next.h"
 #include "proxy/plain/operation.h"
 #include "proxy/plain/protect.h"
 #include "proxy/plain/route.h"
@@ -221,15 +222,20 @@ static void emit_single(struct part *part, struct chain *out)
     chain_add(out, f->block, f->line.p, f->line.len + 2 + (f->has_value ? f->value.len + 2 : 0));
 }
 
-/* The answer of the failover pool to a meta command that asks for the number of the CAS. */
-static void emit_other_cas(const struct forward_part *f, struct chain *out)
+/* The answer to a meta command that is not quite what the server says: of another pool, whose CAS
+ * numbers are told otherwise, or with flags that the client has not asked for. */
+static void emit_rewritten(const struct forward_part *f, struct chain *out)
 {
+    const struct request *r = &f->part.pending->request;
     char *start = chain_reserve(out, f->line.len + 32);
     struct slice rest = f->line, token;
     uint64_t cas;
     (void)token_next(&rest, &token);
     char *end = put(start, token);
     while (token_next(&rest, &token)) {
+        if (token.p[0] == 'f' && (r->meta_flags & letter_bit('f')) == 0) {
+            continue; /* the proxy has asked for it */
+        }
         if (token.p[0] == 'c' && slice_to_u64(slice_make(token.p + 1, token.len - 1), &cas)) {
             end = put(end, SLICE_LIT(" c"));
             end += format_u64(end, forward_part_cas(f, cas));
@@ -251,7 +257,7 @@ static void emit_elsewhere(struct part *part, struct chain *out)
     bool tells_cas = request_is_meta(r) && (r->meta_flags & letter_bit('c')) != 0;
     if (tells_cas && !f->failed && !is_hidden(r, f)) {
         forward_count_error(worker_of(part->pending), f->line);
-        emit_other_cas(f, out);
+        emit_rewritten(f, out);
     } else {
         emit_single(part, out);
     }
@@ -275,6 +281,76 @@ static const struct handler single_handler = {.kinds = ABOUT_ITEMS,
                                               .redirect = redirect_single,
                                               .emit = emit_single,
                                               .timeout_text = forward_timeout_text};
+
+/* --- keys whose server changes --- */
+
+/* A lease is known by its flags. */
+static void ask_for_flags(struct part *part)
+{
+    struct forward_part *f = forward_of(part);
+    struct worker *w = worker_of(part->pending);
+    const struct request *r = &part->pending->request;
+    bool asks = r->verb->verb == VERB_MG && (r->meta_flags & letter_bit('f')) == 0;
+    struct slice line = r->verb->verb == VERB_MG ? rebuild_meta(w, r, NULL) : line_to_send(w, r);
+    if (asks) {
+        char *end = (char *)(uintptr_t)line.p + line.len - 2; /* in the worker's scratch */
+        line.len = (size_t)(put(end, SLICE_LIT(" f\r\n")) - line.p);
+    }
+    fill_single(f, line);
+    f->exchange.op.form.flags |= asks ? letter_bit('f') : 0;
+}
+
+static void start_moving(struct pending *p)
+{
+    struct forward_part *f = forward_part_new(p, p->request.key, WINDOW_ITEM);
+    p->all_started = true;
+    ask_for_flags(&f->part);
+    route_submit(f);
+}
+
+static void emit_moving(struct part *part, struct chain *out)
+{
+    const struct request *r = &part->pending->request;
+    const struct forward_part *f = forward_of(part);
+    bool hit = !f->failed && (f->has_value || slice_starts_with(f->line, SLICE_LIT("HD")));
+    if (r->verb->verb == VERB_MG && hit) {
+        count_mg(&worker_of(part->pending)->metrics, f);
+        emit_rewritten(f, out);
+    } else {
+        emit_single(part, out);
+    }
+}
+
+static const struct handler moving_handler = {.kinds = ABOUT_ITEMS,
+                                              .start = start_moving,
+                                              .redirect = ask_for_flags,
+                                              .emit = emit_moving,
+                                              .timeout_text = forward_timeout_text};
+
+static void add_moving(struct client *client, const struct request *r, struct block *block)
+{
+    struct pending *p = pending_add(client, &moving_handler, r, block);
+    pending_count(p, pending_metric(r), 1);
+    next_take_turn(p);
+    deadline_watch(p, false);
+}
+
+/* Of requests that may not go to their one server as they are. False: it may. */
+static RARE bool takes_other_way(struct client *client, const struct request *r,
+                                 struct block *block)
+{
+    struct worker *w = client->worker;
+    bool has_lines = route_has_lines(w, r);
+    if (has_lines && !next_has_request(w, r)) {
+        return false;
+    }
+    if (has_lines && next_takes_line(r)) {
+        add_moving(client, r, block);
+    } else {
+        operation_request(client, r, block);
+    }
+    return true;
+}
 
 /* --- values that are too large --- */
 
@@ -344,6 +420,7 @@ void forward_remove(struct client *client, const struct request *r, struct block
     }
     struct pending *p = pending_add(client, &remove_handler, r, block);
     pending_count(p, pending_metric(r), 1);
+    next_take_turn(p);
 }
 
 /* --- flush_all --- */
@@ -417,11 +494,10 @@ void forward_request(struct client *client, const struct request *r, struct bloc
         return;
     }
     if (UNLIKELY(r->verb->shape == SHAPE_GAT)) {
-        multiget_request(client, r, block);
+        multiget_touch_request(client, r, block);
         return;
     }
-    if (UNLIKELY(!route_has_lines(client->worker, r))) {
-        operation_request(client, r, block);
+    if (UNLIKELY(client->worker->plain_pool == NULL) && takes_other_way(client, r, block)) {
         return;
     }
     enum proxy_metric counted = pending_metric(r);
@@ -436,7 +512,7 @@ void forward_binary(struct client *client, const struct request *r, struct block
         refuse_protected(client, r);
         return;
     }
-    operation_request(client, r, block);
+    operation_binary(client, r, block);
 }
 
 void forward_init(struct worker *w, size_t spare_bytes)

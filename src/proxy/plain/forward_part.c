@@ -6,6 +6,7 @@
 
 #include "proto/server/binary.h"
 #include "proxy/core/shared.h"
+#include "proxy/plain/next.h"
 #include "proxy/plain/route.h"
 
 /* Smaller values are not worth asking for again. */
@@ -223,6 +224,9 @@ const char *forward_timeout_text(const struct pending *p)
         return "deadline over, outcome unknown";
     }
     struct exchange *x = &forward_of(part)->exchange;
+    if (next_is_busy(x)) {
+        return request_changes(&p->request) ? "deadline over, outcome unknown" : "deadline over";
+    }
     if (!x->changes) {
         return "deadline over";
     }

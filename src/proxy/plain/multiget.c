@@ -5,6 +5,7 @@
 
 #include "proxy/client/deadline.h"
 #include "proxy/plain/forward_part.h"
+#include "proxy/plain/next.h"
 #include "proxy/plain/operation.h"
 #include "proxy/plain/route.h"
 
@@ -46,7 +47,7 @@ struct multiget {
     struct multiget_route routes[]; /* of all pools of memcacheds that plain keys go to */
 };
 
-/* The keys of a pool that takes no lines have none. */
+/* The keys of a pool that takes no lines have none, nor those whose server changes. */
 #define NO_ROUTE SIZE_MAX
 
 /* --- a key by itself --- */
@@ -83,7 +84,7 @@ static void find_routes(const struct worker *w, const struct slice *keys, size_t
     for (size_t i = 0; i < count; i++) {
         const struct route_config *route = config_route(w->config, keys[i]);
         routes[i] = NO_ROUTE;
-        if (route_takes_lines(w, route)) {
+        if (route_takes_lines(w, route) && !next_has(w, route, keys[i])) {
             pool_routes(w->pools[route->pool_index], &keys[i], 1, &routes[i]);
             routes[i] += w->multiget->first_of_pool[route->pool_index];
         }
@@ -415,21 +416,25 @@ static const struct handler touch_keys_handler = {.kinds = ABOUT_ITEMS,
                                                   .emit = multiget_emit,
                                                   .timeout_text = forward_timeout_text};
 
-static const struct handler *handler_of(const struct request *r)
+static ALWAYS_INLINE struct pending *add(struct client *client, const struct handler *handler,
+                                         const struct request *r, struct block *block)
 {
-    if (r->verb->shape == SHAPE_GAT) {
-        return &touch_keys_handler;
-    }
-    return r->arg_count == 1 ? &key_handler : &keys_handler;
-}
-
-void multiget_request(struct client *client, const struct request *r, struct block *block)
-{
-    struct pending *p = pending_add(client, handler_of(r), r, block);
+    struct pending *p = pending_add(client, handler, r, block);
     pending_count(p, METRIC_cmd_get, r->arg_count);
     p->rest = r->args;
     p->trailer = SLICE_LIT("END\r\n");
     deadline_watch(p, r->arg_count > 1);
+    return p;
+}
+
+void multiget_request(struct client *client, const struct request *r, struct block *block)
+{
+    (void)add(client, r->arg_count == 1 ? &key_handler : &keys_handler, r, block);
+}
+
+void multiget_touch_request(struct client *client, const struct request *r, struct block *block)
+{
+    next_take_turn(add(client, &touch_keys_handler, r, block));
 }
 
 /* With no others: then find_routes does not look for the first of a pool. */

@@ -17,8 +17,10 @@
 #include "proto/client/request_parse.h"
 #include "proxy/client/client.h"
 
-/* Queues a request of SHAPE_KEYS or SHAPE_GAT. */
+/* Queues a request of SHAPE_KEYS; of SHAPE_GAT. */
 void multiget_request(struct client *client, const struct request *request, struct block *block);
+void multiget_touch_request(struct client *client, const struct request *request,
+                            struct block *block);
 
 /* For handlers of requests whose keys are of several kinds. Asks for the next key of pending.rest
  * by itself, which may free the request. */

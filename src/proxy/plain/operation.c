@@ -7,6 +7,7 @@
 #include "proxy/client/binary.h"
 #include "proxy/client/deadline.h"
 #include "proxy/plain/meta.h"
+#include "proxy/plain/next.h"
 #include "proxy/plain/route.h"
 
 #define NOT_A_NUMBER "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"
@@ -240,36 +241,54 @@ static const struct handler binary_get_handler = {.kinds = ABOUT_ITEMS,
                                                   .emit = emit_binary,
                                                   .timeout_text = forward_read_timeout_text};
 
-static const struct handler *handler_of(const struct client *client, const struct request *r)
-{
-    if (!client_is_binary(client)) {
-        return &handler;
-    }
-    return r->verb->shape == SHAPE_KEYS ? &binary_get_handler : &binary_handler;
-}
-
 /* Says which flag, or that there is nothing for `me`. */
 static RARE void refuse(struct client *client, const struct request *r, char flag)
 {
     char line[CONFIG_ERROR_MAX], which[16] = "";
     const struct worker *w = client->worker;
+    const struct pool_config *pool = &w->config->pools[route_of_request(w, r)->pool_index];
     if (flag != 0) {
         snprintf(which, sizeof which, "flag %c of ", flag);
     }
     snprintf(line, sizeof line, "CLIENT_ERROR %s%.*s: pool %s is of type couchbase", which,
-             SLICE_ARGS(r->verb->text), w->config->pools[route_of_request(w, r)->pool_index].name);
+             SLICE_ARGS(r->verb->text), pool->name);
+    if (pool->type == POOL_MEMCACHED) {
+        snprintf(line, sizeof line, "CLIENT_ERROR %s%.*s: the key moves from pool %s to its next",
+                 which, SLICE_ARGS(r->verb->text), pool->name);
+    }
     pending_refuse(client, r->noreply, line);
+}
+
+/* Memcached has more flags. What does not change what a key that moves is, is left out there: that
+ * a value is to be stale, which is deleted, and numbers of CAS that the client wants to choose. */
+static char refused_flag(const struct worker *w, const struct request *r)
+{
+    bool is_refused = r->verb->verb == VERB_MA || !route_has_lines(w, r);
+    return is_refused && request_is_meta(r) && r->verb->verb != VERB_ME ? meta_refused_flag(r) : 0;
 }
 
 void operation_request(struct client *client, const struct request *r, struct block *block)
 {
-    char refused = request_is_meta(r) && r->verb->verb != VERB_ME ? meta_refused_flag(r) : 0;
+    char refused = refused_flag(client->worker, r);
     if (UNLIKELY(refused != 0 || r->verb->verb == VERB_ME)) {
         metric_inc(&client->worker->metrics, pending_metric(r));
         refuse(client, r, refused);
         return;
     }
-    struct pending *p = pending_add(client, handler_of(client, r), r, block);
+    struct pending *p = pending_add(client, &handler, r, block);
     pending_count(p, pending_metric(r), 1);
+    next_take_turn(p);
+    deadline_watch(p, false);
+}
+
+void operation_binary(struct client *client, const struct request *r, struct block *block)
+{
+    bool reads = r->verb->shape == SHAPE_KEYS;
+    const struct handler *handlers = reads ? &binary_get_handler : &binary_handler;
+    struct pending *p = pending_add(client, handlers, r, block);
+    pending_count(p, pending_metric(r), 1);
+    if (UNLIKELY(client->worker->plain_pool == NULL)) {
+        next_take_turn(p);
+    }
     deadline_watch(p, false);
 }

@@ -14,9 +14,11 @@
 #include "proto/client/request_parse.h"
 #include "proxy/plain/forward_part.h"
 
-/* Queues a request of one key, which is a get or gat in the binary protocol only, and counts it as
- * METRIC_cmd_.... */
+/* Queues a request of one key of a client that speaks lines, which is no get or gat, and counts it
+ * as METRIC_cmd_.... */
 void operation_request(struct client *client, const struct request *request, struct block *block);
+/* The same of any request of the binary protocol. */
+void operation_binary(struct client *client, const struct request *request, struct block *block);
 
 /* The operation that a classic verb of one key is, get and its like aside. */
 enum be_verb operation_verb(enum verb verb);

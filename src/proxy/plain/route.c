@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "proxy/plain/meta.h"
+#include "proxy/plain/next.h"
 #include "proxy/plain/protect.h"
 #include "proxy/plain/shadow.h"
 
@@ -13,7 +14,8 @@
 void route_init(struct worker *w)
 {
     const struct config *config = w->config;
-    bool is_one = !config->has_routes && route_takes_lines(w, &config->routes[0]);
+    bool is_one =
+        !config->has_routes && route_takes_lines(w, &config->routes[0]) && !config->routes[0].moves;
     w->plain_pool = is_one ? w->pools[config->pool_index] : NULL;
     w->routes = calloc(config->route_count, sizeof *w->routes);
     CHECK(w->routes != NULL);
@@ -70,6 +72,11 @@ RARE void route_find(struct forward_part *f)
         return;
     }
     const struct route_config *route = config_route(w->config, key);
+    if (next_has(w, route, key)) {
+        next_submit(f, route, key);
+        route_count(w, route->index, ROUTE_requests);
+        return;
+    }
     pool_submit(w->pools[route->pool_index], key, &f->exchange);
     route_note(f, route, key);
 }
@@ -79,8 +86,13 @@ void route_submit_again(struct forward_part *f)
     char decoded[KEY_BYTES_MAX];
     struct worker *w = worker_of(f->part.pending);
     struct slice key = key_of(f, decoded);
+    const struct route_config *route = config_route(w->config, key);
     f->failed_over = false;
-    pool_submit(w->pools[config_route(w->config, key)->pool_index], key, &f->exchange);
+    if (next_has(w, route, key)) {
+        next_submit(f, route, key);
+    } else {
+        pool_submit(w->pools[route->pool_index], key, &f->exchange);
+    }
 }
 
 const struct route_config *route_of_part(const struct forward_part *f)
