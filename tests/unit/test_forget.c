@@ -82,12 +82,48 @@ static void a_log_that_begins_as_before_is_not_the_same(void **state)
     assert_int_equal(s->call.number, 3);
 }
 
+/* As a delete asks for it: whether there was a name is another matter than how many are off. */
+static void a_list_that_has_to_be_there(void **state)
+{
+    struct script *s = *state;
+    s->call.condition = LIST_IF_PRESENT;
+    script_submit(s, LIST_PURGE, NULL, 0);
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    script_expect_answer(s, LIST_NOT_STORED);
+    script_submit(s, LIST_PURGE, NULL, 0);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a-1:a");
+    script_expect_answer(s, LIST_NOT_STORED);
+    script_submit(s, LIST_PURGE, NULL, 0);
+    find_head(s, HEAD, 1);
+    delete_items(s, BE_DELETED);
+    find_head(s, HEAD, 1);
+    expect_write(s, HEAD "!0:");
+    script_expect_answer(s, LIST_OK);
+    /* All of them are added again meanwhile, and stay. */
+    script_submit(s, LIST_PURGE, NULL, 0);
+    find_head(s, HEAD, 2);
+    delete_items(s, BE_DELETED);
+    find_head(s, HEAD "+1:a+1:b+1:c", 3);
+    struct be_request *mark = rig_take(&s->rig, BE_APPEND, "k#");
+    char marked[128], again[160];
+    snprintf(marked, sizeof marked, HEAD "%.*s", SLICE_ARGS(mark->value));
+    snprintf(again, sizeof again, "%s+1:a+1:b+1:c", marked);
+    rig_answer(&s->rig, mark, BE_STORED, NULL, -1);
+    find_head(s, marked, 4);
+    delete_items(s, BE_DELETED);
+    find_head(s, again, 5);
+    delete_items(s, BE_DELETED);
+    script_expect_answer(s, LIST_OK);
+    assert_int_equal(s->call.number, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         script_test(one_entry_clears_a_list_of_which_all_go),
         script_test(a_name_that_stays_is_not_written_again),
         script_test(a_log_that_begins_as_before_is_not_the_same),
+        script_test(a_list_that_has_to_be_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
