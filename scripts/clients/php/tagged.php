@@ -39,6 +39,7 @@ class Tagged
     private const DOWN_S = 1; /* the proxy is left alone so long when it has not answered */
     private const SLACK_S = 60; /* clocks of proxies may differ by so much */
     private const RELATIVE_S = 2592000; /* what is longer is a date to memcached */
+    private const STORE_S = 600; /* what get() has seen longer ago is asked for again to store */
     private const ROUNDS = 5;
 
     private float $downUntil = 0;
@@ -176,7 +177,7 @@ class Tagged
     /** tag => its generation; those that cannot be had are left out. */
     private function generations(array $tags): array
     {
-        $found = $this->remember ? $this->remembered($tags) : [];
+        $found = $this->remember ? $this->remembered($tags, self::STORE_S) : [];
         $tags = array_values(array_diff(array_unique($tags), array_keys($found)));
         for ($round = 0; $tags && $round < self::ROUNDS; $round++) {
             [$firsts, $tags] = [$this->firsts($tags), []];

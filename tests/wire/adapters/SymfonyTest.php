@@ -8,7 +8,7 @@ foreach (['mclistd.php', 'tagged.php', 'symfony/TagAwareAdapter.php'] as $file) 
     require_once getenv('CLIENTS') . "/php/$file";
 }
 
-use Mclistd\{Lists, Symfony\TagAwareAdapter};
+use Mclistd\{Lists, Refused, Symfony\TagAwareAdapter};
 use Symfony\Component\Cache\Adapter\AbstractTagAwareAdapter;
 
 class SymfonyTest extends Cache\IntegrationTests\CachePoolTest
@@ -165,16 +165,37 @@ class SymfonyTest extends Cache\IntegrationTests\CachePoolTest
         }
     }
 
-    /** Nothing listens there. */
-    public function testAProxyThatIsDownIsAMiss()
+    public function testAProxyThatIsDownIsAMiss() { $this->misses(new Lists('127.0.0.1:1')); /* nothing listens there */ }
+
+    public function testAMemcachedThatIsDownIsAMiss()
     {
-        $pool = new TagAwareAdapter(new Lists('127.0.0.1:1'));
+        $this->misses(new class extends Lists {
+            protected function runAll(array $calls): array
+            {
+                return array_map(fn() => new Refused('SERVER_ERROR backend 10.0.0.3:11211 down'), $calls);
+            }
+        });
+    }
+
+    private function misses(Lists $lists): void
+    {
+        $pool = new TagAwareAdapter($lists);
         $this->assertFalse($pool->getItem('k')->isHit());
         $this->assertFalse($pool->hasItem('k'));
         $this->assertFalse($this->save($pool, 'k', 1, ['foo']));
+        $this->assertFalse($this->save($pool, 'k', 1, []));
         $this->assertFalse($pool->deleteItem('k'));
         $this->assertFalse($pool->invalidateTags(['foo']));
         $this->assertSame(5, $pool->get('k', fn() => 5));
-        $this->cache->hasItem('k');
+    }
+
+    public function testAProxyThatDoesNotAnswerIsLeftAloneForAWhile()
+    {
+        $server = stream_socket_server('tcp://127.0.0.1:0');
+        $pool = new TagAwareAdapter(new Lists(stream_socket_get_name($server, false), timeout: 0.1));
+        for ($tries = 0; $tries < 8; $tries++) $this->assertFalse($pool->getItem('k')->isHit());
+        for ($asked = 0; @stream_socket_accept($server, 0); $asked++);
+        $this->assertGreaterThan(0, $asked);
+        $this->assertLessThan(8, $asked);
     }
 }

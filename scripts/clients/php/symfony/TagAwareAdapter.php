@@ -65,9 +65,13 @@ class TagAwareAdapter extends AbstractTagAwareAdapter
         return $failed;
     }
 
+    /** The base class looks at an exception, and not at an answer of false. */
     protected function doDelete(array $ids): bool
     {
-        return !array_filter($this->items->delete(array_keys($this->keys($ids))), fn($end) => $end instanceof Error);
+        foreach ($this->items->delete(array_keys($this->keys($ids))) as $end) {
+            if ($end instanceof Error) throw $end;
+        }
+        return true;
     }
 
     protected function doDeleteTagRelations(array $tagData): bool
