@@ -50,15 +50,15 @@ static struct atomic_world world;
 
 /* ---- how a case goes ---- */
 
-static bool changes_in_flight(const struct atomic_world *w, unsigned proxy, unsigned *count)
+static unsigned changes_in_flight(const struct atomic_world *w, unsigned proxy)
 {
     const struct flight *f;
-    *count = 0;
+    unsigned count = 0;
     TAILQ_FOREACH(f, &w->proxies[proxy].base.flights, link)
     {
-        *count += flight_is_change(f);
+        count += flight_is_change(f);
     }
-    return *count > 0;
+    return count;
 }
 
 /* Takes so many steps of it; false when it comes to rest before. */
@@ -69,15 +69,20 @@ static bool begin(struct atomic_world *w, unsigned proxy, const char *text, unsi
                       : atomic_steps(w, proxy, steps);
 }
 
+/* Does it make a difference that this arrives of what the transaction has in flight? */
+static bool is_arrival(const struct atomic_world *w, unsigned arrival)
+{
+    bool is_first = arrival == FIRST_ARRIVES || arrival == FIRST_IS_LATE;
+    return arrival == NOTHING_ARRIVES || changes_in_flight(w, PROXY_T) > is_first;
+}
+
 static enum result run_crash(struct atomic_world *w, const unsigned *n)
 {
-    unsigned changes, first = n[5] == 0 ? PROXY_R : PROXY_W, second = n[5] == 0 ? PROXY_W : PROXY_R;
+    unsigned first = n[5] == 0 ? PROXY_R : PROXY_W, second = n[5] == 0 ? PROXY_W : PROXY_R;
     if (!begin(w, PROXY_T, transactions[n[0]], n[1])) {
         return NONE;
     }
-    bool any = changes_in_flight(w, PROXY_T, &changes);
-    bool is_first = n[2] == FIRST_ARRIVES || n[2] == FIRST_IS_LATE;
-    if ((n[2] != NOTHING_ARRIVES && !any) || (is_first && changes < 2)) {
+    if (!is_arrival(w, n[2])) {
         return SAME;
     }
     atomic_crash(w, PROXY_T, (enum arrival)n[2]);
@@ -98,11 +103,10 @@ static enum result run_crash(struct atomic_world *w, const unsigned *n)
 
 static enum result run_lose(struct atomic_world *w, const unsigned *n)
 {
-    unsigned changes;
     if (!begin(w, PROXY_T, transactions[n[0]], n[1])) {
         return NONE;
     }
-    if (n[2] != NOTHING_ARRIVES && !changes_in_flight(w, PROXY_T, &changes)) {
+    if (n[2] != NOTHING_ARRIVES && changes_in_flight(w, PROXY_T) == 0) {
         return SAME;
     }
     atomic_lose(w, PROXY_T, (enum arrival)n[2]);
@@ -226,14 +230,14 @@ static enum result run(struct sweep *s, const struct atomic_case *c)
 
 enum { STEPS_MOST = 60 };
 
-/* Runs the case with that number = 0, 1, ... as long as there is one. Returns how many. */
+/* Runs the case with that number = 0, 1, ... as long as there is one of its own. Returns how many.
+ */
 static unsigned run_steps(struct sweep *s, struct atomic_case *c, unsigned at, unsigned stride)
 {
     unsigned count = 0;
-    for (c->numbers[at] = 0; c->numbers[at] < STEPS_MOST; c->numbers[at] += stride) {
-        if (run(s, c) == NONE) {
-            break;
-        }
+    c->numbers[at] = 0;
+    while (c->numbers[at] < STEPS_MOST && run(s, c) == DONE) {
+        c->numbers[at] += stride;
         count++;
     }
     return count;
@@ -253,12 +257,13 @@ static void crash_cases(struct sweep *s, unsigned t)
     struct atomic_case c = {{FAMILY_crash, t}};
     for (c.numbers[2] = 0; has_steps(transactions[t], c.numbers[2]); c.numbers[2]++) {
         for (c.numbers[3] = 0; c.numbers[3] < ARRIVALS; c.numbers[3]++) {
-            for (c.numbers[5] = 0; c.numbers[5] < COUNT(writers); c.numbers[5]++) {
+            bool any = true; /* or it arrives as in another case */
+            for (c.numbers[5] = 0; any && c.numbers[5] < COUNT(writers); c.numbers[5]++) {
                 c.numbers[4] = c.numbers[5] % 2; /* of the readers of several lists one */
-                for (c.numbers[6] = 0; c.numbers[6] < 2; c.numbers[6]++) {
-                    (void)run_steps(s, &c, 7, 1);
+                for (c.numbers[6] = 0; any && c.numbers[6] < 2; c.numbers[6]++) {
+                    any = run_steps(s, &c, 7, 1) > 0;
                 }
-                for (c.numbers[4] = 2; c.numbers[4] < COUNT(readers); c.numbers[4]++) {
+                for (c.numbers[4] = 2; any && c.numbers[4] < COUNT(readers); c.numbers[4]++) {
                     c.numbers[6] = c.numbers[7] = 0;
                     (void)run(s, &c);
                 }
@@ -272,8 +277,9 @@ static void lose_cases(struct sweep *s, unsigned t)
     struct atomic_case c = {{FAMILY_lose, t}};
     for (c.numbers[2] = 0; has_steps(transactions[t], c.numbers[2]); c.numbers[2]++) {
         for (c.numbers[3] = 0; c.numbers[3] < ARRIVALS; c.numbers[3]++) {
-            for (c.numbers[5] = 0; c.numbers[5] < COUNT(writers); c.numbers[5] += 3) {
-                (void)run_steps(s, &c, 4, 1);
+            bool any = true;
+            for (c.numbers[5] = 0; any && c.numbers[5] < COUNT(writers); c.numbers[5] += 3) {
+                any = run_steps(s, &c, 4, 1) > 0;
             }
         }
     }

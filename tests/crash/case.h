@@ -76,8 +76,10 @@ void case_describe(const struct crash_case *c, char *out, size_t cap);
 
 enum case_result {
     CASE_DONE,
-    CASE_SAME, /* not run: another one must end as this one would */
-    CASE_NONE, /* there is no such case: a proxy comes to rest before */
+    CASE_SAME,     /* not run: another one must end as this one would */
+    CASE_SAME_ROW, /* nor are those that differ in what comes behind: other operations of B, faults
+                    */
+    CASE_NONE,     /* there is no such case: a proxy comes to rest before */
 };
 
 /* Runs it in a fresh world. */

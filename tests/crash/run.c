@@ -21,15 +21,6 @@ static struct flight *next_of(const struct crash_world *w, unsigned proxy)
     return TAILQ_FIRST(&w->proxies[proxy].base.flights);
 }
 
-/* Has A's last step changed nothing, and answered no call? Then a crash behind it is the crash
- * before it. */
-static bool crash_is_same(const struct crash_world *w)
-{
-    const struct crash_proxy *a = &w->proxies[PROXY_A];
-    unsigned steps = a->base.steps;
-    return steps > 0 && !a->taken[steps - 1].changed && !a->news;
-}
-
 /* Is A's next request about something that B has nothing to do with? Then it is the same whether it
  * comes before B or after. */
 static bool next_is_same(const struct crash_world *w)
@@ -47,7 +38,7 @@ static enum case_result go_on(struct crash_world *w, unsigned steps)
     if (w->proxies[PROXY_A].base.steps >= steps || !case_steps(w, PROXY_A, steps)) {
         return CASE_NONE;
     }
-    if (crash_is_same(w)) {
+    if (crash_is_same(&w->proxies[PROXY_A].base)) {
         return CASE_SAME;
     }
     case_crash(w, PROXY_A, nothing_arrives);
@@ -96,8 +87,8 @@ static enum case_result run_crash(struct crash_world *w, const struct crash_case
     if (!take_steps(w, c)) {
         return CASE_NONE;
     }
-    if (c->kind > 0 ? !some_arrive(w, c->kind, arrive) : crash_is_same(w)) {
-        return CASE_SAME;
+    if (c->kind > 0 ? !some_arrive(w, c->kind, arrive) : crash_is_same(&w->proxies[PROXY_A].base)) {
+        return CASE_SAME_ROW;
     }
     case_crash(w, PROXY_A, arrive);
     run_b(w, c);
@@ -182,35 +173,32 @@ static bool is_change(const struct crash_world *w, unsigned server, unsigned n)
     return false;
 }
 
-static bool needs_memory(const struct flight *f)
-{
-    enum be_verb verb = f->request.verb;
-    return be_has_value(verb);
-}
-
-static enum case_result fail(struct crash_world *w, enum fault fault)
+/* Would A's next request end as by another fault, or without any? */
+static bool fault_is_same(const struct crash_world *w, enum fault fault)
 {
     const struct flight *next = next_of(w, PROXY_A);
     if (fault <= FAULT_LOST_AFTER_3) {
-        unsigned executed = fault - FAULT_LOST;
-        if (executed > 0 && !is_change(w, next->server, executed)) {
-            return CASE_SAME;
-        }
-        case_lose(w, PROXY_A, executed, false);
+        return fault > FAULT_LOST && !is_change(w, next->server, fault - FAULT_LOST);
+    }
+    bool of_memory = fault == FAULT_NO_MEMORY || fault == FAULT_OUT_OF_MEMORY;
+    return of_memory && !be_has_value(next->request.verb);
+}
+
+static void fail(struct crash_world *w, enum fault fault)
+{
+    if (fault <= FAULT_LOST_AFTER_3) {
+        case_lose(w, PROXY_A, fault - FAULT_LOST, false);
     } else if (fault == FAULT_NOT_SENT) {
         case_refuse(w, PROXY_A, BE_DOWN);
     } else if (fault == FAULT_DOWN) {
         w->proxies[PROXY_A].base.down = true;
     } else if (fault == FAULT_REFUSED) {
         case_refuse(w, PROXY_A, BE_REFUSED);
-    } else if (!needs_memory(next)) {
-        return CASE_SAME;
     } else if (fault == FAULT_NO_MEMORY) {
         case_step_without_memory(w, PROXY_A);
     } else {
         case_all_out_of_memory(w, true);
     }
-    return CASE_DONE;
 }
 
 /* q: after so many steps behind the fault A crashes. */
@@ -220,14 +208,15 @@ static enum case_result run_fault(struct crash_world *w, const struct crash_case
     if (!take_first_steps(w, c)) {
         return CASE_NONE;
     }
-    run_b(w, c);
-    enum case_result result = fail(w, (enum fault)c->kind);
-    if (result == CASE_DONE) {
-        unsigned steps = w->proxies[PROXY_A].base.steps + c->q;
-        result = go_on(w, c->q == TO_THE_END ? TO_THE_END : steps);
-        w->proxies[PROXY_A].base.down = false;
-        case_all_out_of_memory(w, false);
+    if (fault_is_same(w, (enum fault)c->kind)) {
+        return CASE_SAME_ROW;
     }
+    run_b(w, c);
+    fail(w, (enum fault)c->kind);
+    unsigned steps = w->proxies[PROXY_A].base.steps + c->q;
+    enum case_result result = go_on(w, c->q == TO_THE_END ? TO_THE_END : steps);
+    w->proxies[PROXY_A].base.down = false;
+    case_all_out_of_memory(w, false);
     return result;
 }
 
@@ -240,14 +229,17 @@ static enum case_result run_conflict(struct crash_world *w, const struct crash_c
     }
     run_b(w, c);
     if (next_is_same(w)) {
-        return CASE_SAME;
+        return CASE_SAME_ROW;
     }
     if (!case_steps(w, PROXY_A, c->p + c->q) || !case_wait_sent(w, PROXY_A)) {
         return CASE_NONE;
     }
-    enum case_result result = fail(w, (enum fault)c->kind);
+    if (fault_is_same(w, (enum fault)c->kind)) {
+        return CASE_SAME;
+    }
+    fail(w, (enum fault)c->kind);
     case_rest(w, PROXY_A);
-    return result;
+    return CASE_DONE;
 }
 
 /* Does A's last step have to do with what is late? */
@@ -272,7 +264,7 @@ static enum case_result run_late(struct crash_world *w, const struct crash_case 
         return CASE_NONE;
     }
     if (!is_change(w, next_of(w, PROXY_A)->server, c->kind)) {
-        return CASE_SAME;
+        return CASE_SAME_ROW;
     }
     case_lose(w, PROXY_A, c->kind, true);
     if (c->q != TO_THE_END) {

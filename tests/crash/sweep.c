@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#define COUNT(array) ((unsigned)(sizeof(array) / sizeof(array)[0]))
+
 /* How much is gone through with a policy. */
 enum depth {
     FLAT, /* crashes, B between two steps, faults */
@@ -141,6 +143,66 @@ static bool is_main(unsigned b)
            b_begins_with(b, LIST_COMPACT);
 }
 
+/* How a family goes through one of B's operations. */
+enum way {
+    LEFT_OUT,
+    ONCE,
+    PAIRS, /* with each position behind as well: where that is gone through deeply */
+};
+
+static enum way way_of(const struct sweep *s, const struct crash_case *c)
+{
+    bool wide = s->depth >= WIDE, scattered = c->kind > 0;
+    unsigned b = c->b;
+    switch (c->family) {
+    case FAMILY_crash:
+        return b >= FIRST_B && (!scattered || is_main(b)) ? ONCE : LEFT_OUT;
+    case FAMILY_beside:
+        return b < FIRST_B ? LEFT_OUT : is_main(b) || is_much(b) ? PAIRS : ONCE;
+    case FAMILY_pause:
+        return b < FIRST_B || !wide ? LEFT_OUT : b_begins_with(b, LIST_COMPACT) ? PAIRS : ONCE;
+    case FAMILY_fault:
+        return b == B_NOTHING ? PAIRS : wide && is_main(b) ? ONCE : LEFT_OUT;
+    case FAMILY_late:
+        return wide && (b == B_NOTHING || is_main(b)) ? PAIRS : LEFT_OUT;
+    default:
+        return LEFT_OUT;
+    }
+}
+
+/* All operations of B behind the same steps of A; q from there on. False when A comes to rest
+ * before. What is the same for one of B's operations because of these steps is so for all. */
+static bool run_each_b(struct sweep *s, struct crash_case *c, unsigned from)
+{
+    bool any = false;
+    for (c->b = 0; c->b < ops_b_count; c->b++) {
+        enum way way = way_of(s, c);
+        if (way == LEFT_OUT) {
+            continue;
+        }
+        c->q = TO_THE_END;
+        enum case_result result = run(s, c);
+        if (result == CASE_SAME_ROW) {
+            return true;
+        }
+        if (result == CASE_NONE && !world.base.failed) {
+            return false;
+        }
+        any = true;
+        if (result == CASE_DONE && way == PAIRS && s->depth == DEEP) {
+            run_from(s, c, &c->q, from);
+        }
+    }
+    return any;
+}
+
+static void run_each_p(struct sweep *s, struct crash_case c)
+{
+    bool counted_from_p = c.family == FAMILY_beside || c.family == FAMILY_pause;
+    for (c.p = 0; c.p < STEPS_LIMIT && run_each_b(s, &c, counted_from_p ? c.p + 1 : 1); c.p++) {
+    }
+}
+
 static void crash_cases(struct sweep *s, struct crash_case c)
 {
     for (unsigned warm = 0; warm < WARMS; warm++) {
@@ -148,30 +210,18 @@ static void crash_cases(struct sweep *s, struct crash_case c)
             continue;
         }
         c.warm = (enum warm)warm;
-        for (c.b = FIRST_B; c.b < ops_b_count; c.b++) {
-            run_from(s, &c, &c.p, 0);
-        }
+        run_each_p(s, c);
     }
     /* What was sent to several servers arrives there in part. */
     c.warm = WARM_NONE;
-    for (c.b = FIRST_B; s->scene.policy->spread && c.b < ops_b_count; c.b++) {
-        for (c.kind = 1; is_main(c.b) && c.kind < SCATTERS; c.kind++) {
-            run_from(s, &c, &c.p, 0);
-        }
+    for (c.kind = 1; s->scene.policy->spread && c.kind < SCATTERS; c.kind++) {
+        run_each_p(s, c);
     }
 }
 
 static void beside_cases(struct sweep *s, struct crash_case c)
 {
-    for (c.b = FIRST_B; c.b < ops_b_count; c.b++) {
-        if (is_main(c.b) || is_much(c.b)) {
-            for (c.p = 0; run_end_and_from(s, &c, &c.q, c.p + 1); c.p++) {
-            }
-        } else {
-            c.q = TO_THE_END;
-            run_from(s, &c, &c.p, 0);
-        }
-    }
+    run_each_p(s, c);
 }
 
 static void around_cases(struct sweep *s, struct crash_case c)
@@ -197,32 +247,15 @@ static void meet_cases(struct sweep *s, struct crash_case c)
 
 static void pause_cases(struct sweep *s, struct crash_case c)
 {
-    for (c.b = FIRST_B; s->depth >= WIDE && c.b < ops_b_count; c.b++) {
-        for (c.kind = 0; c.kind < 2; c.kind++) {
-            if (s->depth == DEEP && b_begins_with(c.b, LIST_COMPACT)) {
-                for (c.p = 0; run_end_and_from(s, &c, &c.q, c.p + 1); c.p++) {
-                }
-            } else {
-                c.q = TO_THE_END;
-                run_from(s, &c, &c.p, 0);
-            }
-        }
+    for (c.kind = 0; c.kind < 2; c.kind++) {
+        run_each_p(s, c);
     }
 }
 
 static void fault_cases(struct sweep *s, struct crash_case c)
 {
-    for (c.b = 0; c.b < ops_b_count; c.b++) {
-        bool wanted = c.b == B_NOTHING || (s->depth >= WIDE && is_main(c.b));
-        for (c.kind = 0; wanted && c.kind < FAULTS; c.kind++) {
-            if (c.b == B_NOTHING) {
-                for (c.p = 0; run_end_and_from(s, &c, &c.q, 1); c.p++) {
-                }
-            } else {
-                c.q = TO_THE_END;
-                run_from(s, &c, &c.p, 0);
-            }
-        }
+    for (c.kind = 0; c.kind < FAULTS; c.kind++) {
+        run_each_p(s, c);
     }
 }
 
@@ -231,11 +264,18 @@ static void conflict_cases(struct sweep *s, struct crash_case c)
 {
     static const enum fault faults[] = {FAULT_LOST, FAULT_LOST_AFTER_1, FAULT_NOT_SENT};
     for (c.b = FIRST_B; s->depth == DEEP && c.b < ops_b_count; c.b++) {
-        bool wanted = b_begins_with(c.b, LIST_DROP) || b_begins_with(c.b, LIST_COMPACT);
-        for (unsigned i = 0; wanted && i < sizeof faults / sizeof faults[0]; i++) {
-            c.kind = faults[i];
-            for (c.p = 0, c.q = 1; run(s, &c) != CASE_NONE; c.p++, c.q = 1) {
-                run_from(s, &c, &c.q, 2);
+        bool any = b_begins_with(c.b, LIST_DROP) || b_begins_with(c.b, LIST_COMPACT);
+        for (c.p = 0; any && c.p < STEPS_LIMIT; c.p++) {
+            enum case_result result = CASE_DONE;
+            any = false;
+            for (unsigned i = 0; result != CASE_SAME_ROW && i < COUNT(faults); i++) {
+                c.kind = faults[i];
+                c.q = 1;
+                result = run(s, &c);
+                any = any || result != CASE_NONE;
+                if (result != CASE_NONE && result != CASE_SAME_ROW) {
+                    run_from(s, &c, &c.q, 2);
+                }
             }
         }
     }
@@ -243,12 +283,8 @@ static void conflict_cases(struct sweep *s, struct crash_case c)
 
 static void late_cases(struct sweep *s, struct crash_case c)
 {
-    for (c.b = 0; s->depth >= WIDE && c.b < ops_b_count; c.b++) {
-        bool wanted = c.b == B_NOTHING || is_main(c.b);
-        for (c.kind = 1; wanted && c.kind <= LATE_MAX; c.kind++) {
-            for (c.p = 0; run_end_and_from(s, &c, &c.q, 1); c.p++) {
-            }
-        }
+    for (c.kind = 1; c.kind <= LATE_MAX; c.kind++) {
+        run_each_p(s, c);
     }
 }
 

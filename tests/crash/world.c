@@ -141,7 +141,6 @@ static void done(struct world *base, struct proxy *proxy, struct list_call *done
     struct history_call *call = done->owner;
     bool good = history_answer(&w->history, call);
     bool caused = may_be_answered(w, p, &call->call);
-    p->news = true;
     if (trace_mode != TRACE_OFF || !good || !caused) {
         char text[512];
         call_describe(call, text, sizeof text);
@@ -179,7 +178,6 @@ static void answering(struct world *base, struct proxy *proxy, const struct flig
     struct crash_proxy *p = (struct crash_proxy *)proxy;
     (void)base;
     p->taken[proxy->steps] = (struct step){.key = hash_of(f), .changed = flight_has_changed(f)};
-    p->news = false;
 }
 
 static const struct driver driver = {

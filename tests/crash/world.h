@@ -31,7 +31,6 @@ struct crash_proxy {
     unsigned asked;   /* calls of op submitted */
     unsigned changes; /* of what is stored, by its requests */
     unsigned met;     /* those of all others when it was asked last */
-    bool news;        /* its last step has answered a call */
     struct step taken[STEPS_MAX];
 };
 

@@ -339,11 +339,11 @@ static void check_pair(struct steps_world *w, const struct maybe *maybe, struct 
 
 /* What may be there when all is over. */
 static void expect_end(struct maybe *maybe, const struct one_case *c, letters first,
-                       const struct asked *a, const struct asked *b, bool a_before, bool b_before)
+                       const struct asked *a, const struct asked *b, bool both_before)
 {
     if (c->family == FAMILY_WATCH) {
-        maybe_with_hand(maybe, first, a, b, a_before && b_before);
-        maybe_with_hand(maybe, first, b, a, a_before && b_before);
+        maybe_with_hand(maybe, first, a, b, both_before);
+        maybe_with_hand(maybe, first, b, a, both_before);
         return;
     }
     maybe_after(maybe, first, a, b);
@@ -352,72 +352,115 @@ static void expect_end(struct maybe *maybe, const struct one_case *c, letters fi
     }
 }
 
-/* False: A comes to rest before that step. */
-static bool run(struct steps_world *w, const struct one_case *c, struct outcome *outcome,
-                struct config *setup)
+/* SAME: not checked, as another case must end like this one. NONE: a proxy comes to rest before. */
+enum result { DONE, SAME, NONE };
+
+/* Would A's end be as if less had been lost? */
+static bool loss_is_same(const struct proxy *a, enum lost lost)
+{
+    unsigned flights = 0, changes = 0;
+    const struct flight *f, *first = TAILQ_FIRST(&a->flights);
+    TAILQ_FOREACH(f, &a->flights, link)
+    {
+        flights++;
+        changes += flight_is_change(f);
+    }
+    return lost != LOST_NONE && (changes == 0 || (lost == LOST_FIRST && !flight_is_change(first)) ||
+                                 (lost == LOST_ALL && flights == 1));
+}
+
+/* A is interrupted; then B, to its end, or for q steps, behind which it crashes as well. */
+static enum result interrupt(struct steps_world *w, const struct one_case *c)
+{
+    struct proxy *a = &w->proxies[PROXY_A].base, *b = &w->proxies[PROXY_B].base;
+    if (!steps_take(w, PROXY_A, c->p) || TAILQ_EMPTY(&a->flights)) {
+        return NONE;
+    }
+    bool crash_again = c->family == FAMILY_CRASH && c->lost == LOST_NONE && crash_is_same(a);
+    if (crash_again || (c->family != FAMILY_DOWN && loss_is_same(a, c->lost))) {
+        return SAME;
+    }
+    if (c->family == FAMILY_CRASH) {
+        steps_crash(w, PROXY_A, c->lost);
+    } else if (c->family == FAMILY_DOWN) {
+        a->down = true;
+        steps_rest(w, PROXY_A);
+    } else {
+        steps_lose(w, PROXY_A, c->lost);
+        steps_rest(w, PROXY_A);
+    }
+    steps_ask(w, PROXY_B, &ops_b[c->b]);
+    if (c->q == 0) {
+        steps_rest(w, PROXY_B);
+    } else if (!steps_take(w, PROXY_B, c->q)) {
+        return NONE;
+    } else if (crash_is_same(b) && !w->base.failed) {
+        return SAME;
+    } else {
+        steps_crash(w, PROXY_B, LOST_NONE);
+    }
+    world_arrive_late(&w->base);
+    return DONE;
+}
+
+/* Some steps of A, some of B, then A to its end, and B. */
+static enum result meet(struct steps_world *w, const struct one_case *c, letters first,
+                        struct outcome *outcome, bool *before)
+{
+    bool reached = steps_take(w, PROXY_A, c->p);
+    steps_ask(w, PROXY_B, &ops_b[c->b]);
+    reached = steps_take(w, PROXY_B, c->q) && reached;
+    *before =
+        w->proxies[PROXY_A].asked.end != CALL_OPEN && w->proxies[PROXY_B].asked.end != CALL_OPEN;
+    if (c->family == FAMILY_WATCH) {
+        watch(w, first, outcome);
+    }
+    steps_rest(w, PROXY_A);
+    steps_rest(w, PROXY_B);
+    return reached ? DONE : NONE;
+}
+
+static void check_case(struct steps_world *w, const struct one_case *c, letters first,
+                       bool both_before, struct outcome *outcome)
 {
     const struct asked *a = &w->proxies[PROXY_A].asked, *b = &w->proxies[PROXY_B].asked;
+    enum list_dialect dialect = dialect_of_variant(c->variant);
     struct maybe maybe = {0};
-    letters first = make_scene(w, c, setup);
-    bool reached = true, a_before = false, b_before = false;
-    if (w->proxies[PROXY_A].base.engine == NULL) {
-        steps_start(w, PROXY_A);
-    }
-    steps_start(w, PROXY_B);
-    steps_ask(w, PROXY_A, &ops_a[c->a]);
-    if (c->family >= FAMILY_MEET) {
-        reached = steps_take(w, PROXY_A, c->p);
-        steps_ask(w, PROXY_B, &ops_b[c->b]);
-        reached = steps_take(w, PROXY_B, c->q) && reached;
-        a_before = a->end != CALL_OPEN;
-        b_before = b->end != CALL_OPEN;
-        if (c->family == FAMILY_WATCH) {
-            watch(w, first, outcome);
-        }
-        steps_rest(w, PROXY_A);
-        steps_rest(w, PROXY_B);
-    } else {
-        reached = steps_take(w, PROXY_A, c->p) && !TAILQ_EMPTY(&w->proxies[PROXY_A].base.flights);
-        if (c->family == FAMILY_CRASH) {
-            steps_crash(w, PROXY_A, c->lost);
-        } else if (c->family == FAMILY_DOWN) {
-            w->proxies[PROXY_A].base.down = true;
-            steps_rest(w, PROXY_A);
-        } else {
-            steps_lose(w, PROXY_A, c->lost);
-            steps_rest(w, PROXY_A);
-        }
-        steps_ask(w, PROXY_B, &ops_b[c->b]);
-        if (c->q == 0) {
-            steps_rest(w, PROXY_B);
-        } else {
-            reached = steps_take(w, PROXY_B, c->q) && reached;
-            steps_crash(w, PROXY_B, LOST_NONE);
-        }
-        world_arrive_late(&w->base);
-    }
-    if (!reached || w->base.failed) {
-        return w->base.failed;
-    }
-    expect_end(&maybe, c, first, a, b, a_before, b_before);
+    bool weak = is_weak(dialect, a, b), faultless = c->family >= FAMILY_MEET;
+    expect_end(&maybe, c, first, a, b, both_before);
     if (c->family < FAMILY_WATCH && a->spec->verb == LIST_GET && a->end == CALL_DONE &&
-        a->held != first && a->held != applied(b->spec, first) &&
-        !is_weak(dialect_of_variant(c->variant), a, b)) {
+        a->held != first && a->held != applied(b->spec, first) && !weak) {
         WRONG(outcome, "a reader saw %s", a->order);
     }
-    bool faultless = c->family >= FAMILY_MEET;
-    if (faultless && !a->busy && dialect_of_variant(c->variant) != DIALECT_RING) {
+    if (faultless && !a->busy && dialect != DIALECT_RING) {
         (void)answers_well(outcome, a, false);
     }
-    if (faultless && !b->busy && dialect_of_variant(c->variant) != DIALECT_RING) {
+    if (faultless && !b->busy && dialect != DIALECT_RING) {
         (void)answers_well(outcome, b, false);
     }
     if (c->family == FAMILY_WATCH) {
         check_pair(w, &maybe, outcome);
     } else {
-        check_end_once(w, c, &maybe, is_weak(dialect_of_variant(c->variant), a, b), outcome);
+        check_end_once(w, c, &maybe, weak, outcome);
     }
-    return true;
+}
+
+static enum result run(struct steps_world *w, const struct one_case *c, struct outcome *outcome,
+                       struct config *setup)
+{
+    letters first = make_scene(w, c, setup);
+    bool both_before = false;
+    if (w->proxies[PROXY_A].base.engine == NULL) {
+        steps_start(w, PROXY_A);
+    }
+    steps_start(w, PROXY_B);
+    steps_ask(w, PROXY_A, &ops_a[c->a]);
+    enum result result =
+        c->family >= FAMILY_MEET ? meet(w, c, first, outcome, &both_before) : interrupt(w, c);
+    if (result == DONE && !w->base.failed) {
+        check_case(w, c, first, both_before, outcome);
+    }
+    return w->base.failed ? DONE : result;
 }
 
 /* ---- all cases ---- */
@@ -451,26 +494,26 @@ struct sweep {
     struct tally tally;
 };
 
-static bool try_case(struct sweep *s, const struct one_case *c)
+static enum result try_case(struct sweep *s, const struct one_case *c)
 {
     struct outcome outcome = {{0}};
     /* A client by hand knows nothing of a list that moves. */
     bool stays = c->family == FAMILY_WATCH;
     if (stays && (ops_a[c->a].verb == LIST_CONVERT || ops_b[c->b].verb == LIST_CONVERT)) {
-        return false;
+        return NONE;
     }
     steps_init(&s->world, stays ? s->setup : s->config, s->native);
-    bool reached = run(&s->world, c, &outcome, s->setup);
+    enum result result = run(&s->world, c, &outcome, s->setup);
     steps_fini(&s->world);
     if (s->world.base.failed) {
         memcpy(outcome.text, s->world.base.violation, sizeof outcome.text);
     }
-    if (!reached) {
-        return false;
+    if (result != DONE) {
+        return result;
     }
     if (outcome.text[0] == '\0') {
         s->tally.passed++;
-        return true;
+        return DONE;
     }
     s->tally.failed++;
     if (s->tally.shown++ < SHOWN_MAX) {
@@ -480,22 +523,18 @@ static bool try_case(struct sweep *s, const struct one_case *c)
                family_names[c->family], outcome.text);
         fflush(stdout);
     }
-    return true;
+    /* A proxy that never comes to rest does so in the rest of the row, too. */
+    return s->world.base.failed ? NONE : DONE;
 }
 
+/* A case with q = 0 that is another one's is so because of A: it is with any q. */
 static void sweep_steps(struct sweep *s, struct one_case c)
 {
-    for (c.p = 0;; c.p++) {
+    enum result result = DONE;
+    for (c.p = 0; result != NONE; c.p++) {
         c.q = 0;
-        bool any = try_case(s, &c);
-        while (any) {
-            c.q++;
-            if (!try_case(s, &c)) {
-                break;
-            }
-        }
-        if (!any) {
-            return;
+        result = try_case(s, &c);
+        for (c.q = 1; result == DONE && try_case(s, &c) != NONE; c.q++) {
         }
     }
 }

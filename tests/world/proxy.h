@@ -60,6 +60,7 @@ struct proxy {
     bool down;      /* its requests are not sent any more */
     unsigned steps; /* answers that its engine was given */
     unsigned open;  /* calls submitted, and not answered yet */
+    bool mattered;  /* its last step has changed what is stored, or answered a call */
 };
 
 /* The world's time as that proxy's clocks have it. */

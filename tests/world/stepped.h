@@ -56,6 +56,9 @@ void proxy_lose(struct world *w, struct proxy *p, unsigned server, unsigned arri
 /* The proxy is gone. So many of the requests in flight to each server still arrive: now, or when
  * world_arrive_late says so. */
 void proxy_crash(struct world *w, struct proxy *p, const unsigned arrive[SERVERS_MAX], bool late);
+/* Has its last step changed nothing, and answered no call? Then a crash of which nothing arrives is
+ * the crash before that step. */
+bool crash_is_same(const struct proxy *p);
 void world_arrive_late(struct world *w);
 /* Forgets what may still arrive. */
 void world_drop_late(struct world *w);
