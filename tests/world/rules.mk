@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The simulated world that the simulator, tests/crash and tests/steps drive: no program of its own.
+# The simulated world that the simulator and tests/sweep drive: no program of its own.
 
 WORLD_OBJ := $(patsubst %.c,$(CHECKED)/%.o,$(sort $(wildcard tests/world/*.c)))
 
-$(B)/sim $(B)/crash $(B)/steps $(B)/atomic: $(WORLD_OBJ)
+$(B)/sim $(B)/sweep: $(WORLD_OBJ)
 $(UNIT_BIN): $(addprefix $(CHECKED)/tests/world/,store.o journal.o txlog.o reference.o)
 $(UNIT_BIN): $(CHECKED)/tests/unit/tx_party.o
 

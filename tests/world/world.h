@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The simulated world: servers, each a virtual memcached (store.h), and a virtual clock. Proxies
- * (proxy.h) live in it, each with the real list engine. Three programs drive it: the simulator
- * (tests/sim) draws from a seed what happens next, tests/crash and tests/steps choose it step by
- * step (stepped.h). Each keeps its own struct that begins with this one.
+ * (proxy.h) live in it, each with the real list engine. Two programs drive it: the simulator
+ * (tests/sim) draws from a seed what happens next, tests/sweep chooses it step by step (stepped.h).
+ * Each keeps its own struct that begins with this one.
  */
 #ifndef WORLD_WORLD_H
 #define WORLD_WORLD_H

@@ -4,8 +4,8 @@
  * explains all of it: each call takes effect at one instant between question and answer, one
  * without an answer at one instant or not at all, one that was refused not at all.
  */
-#ifndef CRASH_HISTORY_H
-#define CRASH_HISTORY_H
+#ifndef SWEEP_NATIVE_HISTORY_H
+#define SWEEP_NATIVE_HISTORY_H
 
 #include "../world/proxy.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "world.h"
+#include "native_world.h"
 
-static inline struct proxy *base_of(struct crash_world *w, unsigned proxy)
+static inline struct proxy *base_of(struct native_world *w, unsigned proxy)
 {
     return &w->proxies[proxy].base;
 }
@@ -18,7 +18,7 @@ static bool is_evicted(const struct scene *scene, const char *key)
 }
 
 /* It must be well-formed and whole after every change, by whichever proxy. */
-static void check_stored(struct crash_world *w, char name, const struct flight *f)
+static void check_stored(struct native_world *w, char name, const struct flight *f)
 {
     static struct ids items;
     struct stored stored;
@@ -39,7 +39,7 @@ static void check_stored(struct crash_world *w, char name, const struct flight *
     }
 }
 
-static void trace_listing(const struct crash_world *w, const char *what,
+static void trace_listing(const struct native_world *w, const char *what,
                           const struct listing *listing)
 {
     char text[256];
@@ -49,7 +49,7 @@ static void trace_listing(const struct crash_world *w, const char *what,
     }
 }
 
-void case_observe(struct crash_world *w, struct listing *listing)
+void case_observe(struct native_world *w, struct listing *listing)
 {
     static struct ids items;
     struct stored stored;
@@ -66,7 +66,7 @@ void case_observe(struct crash_world *w, struct listing *listing)
 
 /* ---- calls ---- */
 
-static unsigned changes_of_others(const struct crash_world *w, const struct crash_proxy *p)
+static unsigned changes_of_others(const struct native_world *w, const struct native_proxy *p)
 {
     unsigned changes = 0;
     for (unsigned i = 0; i < PROXIES; i++) {
@@ -75,7 +75,7 @@ static unsigned changes_of_others(const struct crash_world *w, const struct cras
     return changes;
 }
 
-static uint64_t deadline_us(const struct crash_world *w, enum list_verb verb)
+static uint64_t deadline_us(const struct native_world *w, enum list_verb verb)
 {
     const struct config *config = w->scene->config;
     return 1000 * (uint64_t)(verb == LIST_COMPACT ? config->long_timeout_ms : config->deadline_ms);
@@ -84,8 +84,8 @@ static uint64_t deadline_us(const struct crash_world *w, enum list_verb verb)
 /* True when there was something to submit. */
 static bool ask_next(struct world *base, struct proxy *proxy)
 {
-    struct crash_world *w = (struct crash_world *)base;
-    struct crash_proxy *p = (struct crash_proxy *)proxy;
+    struct native_world *w = (struct native_world *)base;
+    struct native_proxy *p = (struct native_proxy *)proxy;
     bool any = false;
     while (p->op != NULL && p->asked < p->op->count && (proxy->open == 0 || p->op->pipelined)) {
         struct history_call *call = history_ask(&w->history, proxy->name, &p->op->calls[p->asked++],
@@ -100,7 +100,7 @@ static bool ask_next(struct world *base, struct proxy *proxy)
 }
 
 /* Is there no room in the log for much more? */
-static bool log_is_full(const struct crash_world *w)
+static bool log_is_full(const struct native_world *w)
 {
     enum { MUCH_BYTES = 128 };
     struct slice key = SLICE_LIT(LIST_KEY "#");
@@ -111,14 +111,14 @@ static bool log_is_full(const struct crash_world *w)
 }
 
 /* Is its time over? */
-static bool is_late(const struct crash_world *w, const struct list_call *call)
+static bool is_late(const struct native_world *w, const struct list_call *call)
 {
     return w->base.now_us >= call->deadline_us;
 }
 
 /* Errors need a fault, a part of the list that is missing, others who changed it meanwhile, a full
  * log, or a pause that took too long. */
-static bool may_be_answered(const struct crash_world *w, const struct crash_proxy *p,
+static bool may_be_answered(const struct native_world *w, const struct native_proxy *p,
                             const struct list_call *call)
 {
     if ((call->status != LIST_SERVER_ERROR && call->status != LIST_CLIENT_ERROR) || p->may_fail) {
@@ -136,8 +136,8 @@ static bool may_be_answered(const struct crash_world *w, const struct crash_prox
 
 static void done(struct world *base, struct proxy *proxy, struct list_call *done)
 {
-    struct crash_world *w = (struct crash_world *)base;
-    struct crash_proxy *p = (struct crash_proxy *)proxy;
+    struct native_world *w = (struct native_world *)base;
+    struct native_proxy *p = (struct native_proxy *)proxy;
     struct history_call *call = done->owner;
     bool good = history_answer(&w->history, call);
     bool caused = may_be_answered(w, p, &call->call);
@@ -161,12 +161,12 @@ static uint64_t hash_of(const struct flight *f)
 
 static void executed(struct world *base, struct proxy *proxy, const struct flight *f)
 {
-    struct crash_world *w = (struct crash_world *)base;
+    struct native_world *w = (struct native_world *)base;
     if (!flight_has_changed(f)) {
         return;
     }
     if (proxy != NULL) {
-        ((struct crash_proxy *)proxy)->changes++;
+        ((struct native_proxy *)proxy)->changes++;
     }
     if (!w->known) {
         check_stored(w, proxy == NULL ? '-' : proxy->name, f);
@@ -175,7 +175,7 @@ static void executed(struct world *base, struct proxy *proxy, const struct fligh
 
 static void answering(struct world *base, struct proxy *proxy, const struct flight *f)
 {
-    struct crash_proxy *p = (struct crash_proxy *)proxy;
+    struct native_proxy *p = (struct native_proxy *)proxy;
     (void)base;
     p->taken[proxy->steps] = (struct step){.key = hash_of(f), .changed = flight_has_changed(f)};
 }
@@ -189,30 +189,30 @@ static const struct driver driver = {
     .ask_next = ask_next,
 };
 
-bool case_wait_sent(struct crash_world *w, unsigned proxy)
+bool case_wait_sent(struct native_world *w, unsigned proxy)
 {
     return proxy_wait_sent(&w->base, base_of(w, proxy));
 }
 
-bool case_steps(struct crash_world *w, unsigned proxy, unsigned steps)
+bool case_steps(struct native_world *w, unsigned proxy, unsigned steps)
 {
     return proxy_steps(&w->base, base_of(w, proxy), steps);
 }
 
-void case_rest(struct crash_world *w, unsigned proxy)
+void case_rest(struct native_world *w, unsigned proxy)
 {
     proxy_rest(&w->base, base_of(w, proxy));
 }
 
-void case_pass(struct crash_world *w, uint64_t us)
+void case_pass(struct native_world *w, uint64_t us)
 {
     trace(&w->base, "%.6f s pass", (double)us / 1e6);
     w->base.now_us += us;
 }
 
-void case_ask(struct crash_world *w, unsigned proxy, const struct op_spec *op)
+void case_ask(struct native_world *w, unsigned proxy, const struct op_spec *op)
 {
-    struct crash_proxy *p = &w->proxies[proxy];
+    struct native_proxy *p = &w->proxies[proxy];
     trace(&w->base, "%c is asked: %s", p->base.name, op->name);
     p->op = op;
     p->asked = 0;
@@ -220,10 +220,10 @@ void case_ask(struct crash_world *w, unsigned proxy, const struct op_spec *op)
     proxy_turn(&w->base, &p->base);
 }
 
-bool case_step_depends(const struct crash_world *w, const struct step *step, unsigned other,
+bool case_step_depends(const struct native_world *w, const struct step *step, unsigned other,
                        unsigned from, unsigned to)
 {
-    const struct crash_proxy *p = &w->proxies[other];
+    const struct native_proxy *p = &w->proxies[other];
     for (unsigned i = from; i < to; i++) {
         if (p->taken[i].key == step->key && (p->taken[i].changed || step->changed)) {
             return true;
@@ -232,7 +232,7 @@ bool case_step_depends(const struct crash_world *w, const struct step *step, uns
     return false;
 }
 
-bool case_depends(const struct crash_world *w, const struct flight *f, unsigned other,
+bool case_depends(const struct native_world *w, const struct flight *f, unsigned other,
                   unsigned from, unsigned to)
 {
     const struct step step = {.key = hash_of(f), .changed = flight_is_change(f)};
@@ -241,7 +241,7 @@ bool case_depends(const struct crash_world *w, const struct flight *f, unsigned 
 
 /* ---- beginning and end ---- */
 
-void case_start(struct crash_world *w, unsigned proxy)
+void case_start(struct native_world *w, unsigned proxy)
 {
     const struct config *config = w->scene->config;
     struct proxy *p = base_of(w, proxy);
@@ -252,7 +252,7 @@ void case_start(struct crash_world *w, unsigned proxy)
 
 /* Two reads: the second one is answered from the cache. What they compact on the way is put back
  * afterwards. */
-static void warm(struct crash_world *w, unsigned proxy)
+static void warm(struct native_world *w, unsigned proxy)
 {
     static const struct op_spec reads = {
         .name = "warming", .count = 2, .calls = {{.verb = LIST_GET}, {.verb = LIST_GET}}};
@@ -262,7 +262,7 @@ static void warm(struct crash_world *w, unsigned proxy)
 }
 
 /* CAS numbers go on: those that a proxy has from before fit nothing here. */
-static void fill(struct crash_world *w, bool whole)
+static void fill(struct native_world *w, bool whole)
 {
     for (unsigned s = 0; s < w->base.cluster.count; s++) {
         store_clear(&w->base.stores[s]);
@@ -270,7 +270,7 @@ static void fill(struct crash_world *w, bool whole)
     scene_load(w->scene, &w->base.cluster, whole);
 }
 
-static void begin_empty(struct crash_world *w, const struct scene *scene)
+static void begin_empty(struct native_world *w, const struct scene *scene)
 {
     const struct policy_spec *policy = scene->policy;
     if (w->base.driver == NULL) {
@@ -281,14 +281,14 @@ static void begin_empty(struct crash_world *w, const struct scene *scene)
     w->scene = scene;
     w->known = false;
     for (unsigned i = 0; i < PROXIES; i++) {
-        struct crash_proxy *p = &w->proxies[i];
-        memset(p, 0, offsetof(struct crash_proxy, taken));
+        struct native_proxy *p = &w->proxies[i];
+        memset(p, 0, offsetof(struct native_proxy, taken));
         TAILQ_INIT(&p->base.flights);
     }
     history_init(&w->history, &scene->first, policy->refuse);
 }
 
-void case_init(struct crash_world *w, const struct scene *scene, bool warm_a, bool warm_b,
+void case_init(struct native_world *w, const struct scene *scene, bool warm_a, bool warm_b,
                bool trace)
 {
     trace_mode = TRACE_OFF;
@@ -312,7 +312,7 @@ void case_init(struct crash_world *w, const struct scene *scene, bool warm_a, bo
     trace_listing(w, "begins with", &scene->first);
 }
 
-void case_fini(struct crash_world *w)
+void case_fini(struct native_world *w)
 {
     static const unsigned none[SERVERS_MAX];
     trace_mode = TRACE_OFF;

@@ -2,7 +2,7 @@
 /*
  * How a case of each family goes.
  */
-#include "case.h"
+#include "native_case.h"
 
 #include "proto/server/ascii_format.h"
 
@@ -10,43 +10,43 @@
 
 static const unsigned nothing_arrives[SERVERS_MAX];
 
-static void run_b(struct crash_world *w, const struct crash_case *c)
+static void run_b(struct native_world *w, const struct native_case *c)
 {
     case_ask(w, PROXY_B, &ops_b[c->b]);
     case_rest(w, PROXY_B);
 }
 
-static struct flight *next_of(const struct crash_world *w, unsigned proxy)
+static struct flight *next_of(const struct native_world *w, unsigned proxy)
 {
     return TAILQ_FIRST(&w->proxies[proxy].base.flights);
 }
 
 /* Is A's next request about something that B has nothing to do with? Then it is the same whether it
  * comes before B or after. */
-static bool next_is_same(const struct crash_world *w)
+static bool next_is_same(const struct native_world *w)
 {
     return !case_depends(w, next_of(w, PROXY_A), PROXY_B, 0, w->proxies[PROXY_B].base.steps);
 }
 
 /* To its end, or up to a step at which it crashes. */
-static enum case_result go_on(struct crash_world *w, unsigned steps)
+static enum result go_on(struct native_world *w, unsigned steps)
 {
     if (steps == TO_THE_END) {
         case_rest(w, PROXY_A);
-        return CASE_DONE;
+        return DONE;
     }
     if (w->proxies[PROXY_A].base.steps >= steps || !case_steps(w, PROXY_A, steps)) {
-        return CASE_NONE;
+        return NONE;
     }
     if (crash_is_same(&w->proxies[PROXY_A].base)) {
-        return CASE_SAME;
+        return SAME;
     }
     case_crash(w, PROXY_A, nothing_arrives);
-    return CASE_DONE;
+    return DONE;
 }
 
 /* A alone goes the same way in all cases: one of them is enough to check it. */
-static bool take_steps(struct crash_world *w, const struct crash_case *c)
+static bool take_steps(struct native_world *w, const struct native_case *c)
 {
     w->known = trace_mode == TRACE_OFF && (c->family != FAMILY_crash || c->b != FIRST_B);
     case_ask(w, PROXY_A, &ops_a[c->a]);
@@ -56,14 +56,14 @@ static bool take_steps(struct crash_world *w, const struct crash_case *c)
 }
 
 /* The same, and A has more to do. */
-static bool take_first_steps(struct crash_world *w, const struct crash_case *c)
+static bool take_first_steps(struct native_world *w, const struct native_case *c)
 {
     return take_steps(w, c) && case_wait_sent(w, PROXY_A);
 }
 
 /* kind: 1 + 4 * (how many arrive at server 0) + (how many at server 1), for what is no beginning of
  * all that was sent: if it is, then the case with so many more steps is the same. */
-static bool some_arrive(const struct crash_world *w, unsigned kind, unsigned arrive[SERVERS_MAX])
+static bool some_arrive(const struct native_world *w, unsigned kind, unsigned arrive[SERVERS_MAX])
 {
     const struct flight *f;
     unsigned seen[SERVERS_MAX] = {0}, arrived = 0;
@@ -81,87 +81,87 @@ static bool some_arrive(const struct crash_world *w, unsigned kind, unsigned arr
     return behind_gap && arrived == arrive[0] + arrive[1];
 }
 
-static enum case_result run_crash(struct crash_world *w, const struct crash_case *c)
+static enum result run_crash(struct native_world *w, const struct native_case *c)
 {
     unsigned arrive[SERVERS_MAX] = {0};
     if (!take_steps(w, c)) {
-        return CASE_NONE;
+        return NONE;
     }
     if (c->kind > 0 ? !some_arrive(w, c->kind, arrive) : crash_is_same(&w->proxies[PROXY_A].base)) {
-        return CASE_SAME_ROW;
+        return SAME_ROW;
     }
     case_crash(w, PROXY_A, arrive);
     run_b(w, c);
-    return CASE_DONE;
+    return DONE;
 }
 
-static enum case_result run_beside(struct crash_world *w, const struct crash_case *c)
+static enum result run_beside(struct native_world *w, const struct native_case *c)
 {
     if (!take_first_steps(w, c)) {
-        return CASE_NONE;
+        return NONE;
     }
     run_b(w, c);
-    return next_is_same(w) ? CASE_SAME : go_on(w, c->q);
+    return next_is_same(w) ? SAME : go_on(w, c->q);
 }
 
-static enum case_result run_around(struct crash_world *w, const struct crash_case *c)
+static enum result run_around(struct native_world *w, const struct native_case *c)
 {
     case_ask(w, PROXY_B, &ops_b[c->b]);
     if (!case_steps(w, PROXY_B, c->q) || !case_wait_sent(w, PROXY_B)) {
-        return CASE_NONE;
+        return NONE;
     }
     case_ask(w, PROXY_A, &ops_a[c->a]);
-    enum case_result result = go_on(w, c->p);
-    if (result == CASE_DONE && !w->base.failed &&
+    enum result result = go_on(w, c->p);
+    if (result == DONE && !w->base.failed &&
         !case_depends(w, next_of(w, PROXY_B), PROXY_A, 0, w->proxies[PROXY_A].base.steps)) {
-        result = CASE_SAME;
+        result = SAME;
     }
     case_rest(w, PROXY_B);
     return result;
 }
 
-static enum case_result run_meet(struct crash_world *w, const struct crash_case *c)
+static enum result run_meet(struct native_world *w, const struct native_case *c)
 {
-    const struct crash_proxy *a = &w->proxies[PROXY_A], *b = &w->proxies[PROXY_B];
+    const struct native_proxy *a = &w->proxies[PROXY_A], *b = &w->proxies[PROXY_B];
     if (!take_first_steps(w, c)) {
-        return CASE_NONE;
+        return NONE;
     }
     if (c->q == 0) {
-        return CASE_SAME; /* one after the other */
+        return SAME; /* one after the other */
     }
     case_ask(w, PROXY_B, &ops_b[c->b]);
     if (!case_steps(w, PROXY_B, c->q) || !case_wait_sent(w, PROXY_B)) {
-        return CASE_NONE;
+        return NONE;
     }
     if (next_is_same(w)) {
-        return CASE_SAME;
+        return SAME;
     }
     unsigned from = a->base.steps;
     case_rest(w, PROXY_A);
     if (!case_step_depends(w, &b->taken[b->base.steps - 1], PROXY_A, from, a->base.steps)) {
-        return CASE_SAME;
+        return SAME;
     }
     case_rest(w, PROXY_B);
-    return CASE_DONE;
+    return DONE;
 }
 
 /* kind: 0 what is on its way is executed after the pause, 1 the first of it was before, and only
  * its answer is read afterwards. */
-static enum case_result run_pause(struct crash_world *w, const struct crash_case *c)
+static enum result run_pause(struct native_world *w, const struct native_case *c)
 {
     if (!take_first_steps(w, c)) {
-        return CASE_NONE;
+        return NONE;
     }
     if (c->kind == 1) {
         proxy_execute(&w->base, &w->proxies[PROXY_A].base, next_of(w, PROXY_A));
     }
     case_pass(w, BEYOND_GRACE_US);
     run_b(w, c);
-    return c->kind == 0 && next_is_same(w) ? CASE_SAME : go_on(w, c->q);
+    return c->kind == 0 && next_is_same(w) ? SAME : go_on(w, c->q);
 }
 
 /* Is the n-th request to that server, counted from 1, one that may change something? */
-static bool is_change(const struct crash_world *w, unsigned server, unsigned n)
+static bool is_change(const struct native_world *w, unsigned server, unsigned n)
 {
     const struct flight *f;
     TAILQ_FOREACH(f, &w->proxies[PROXY_A].base.flights, link)
@@ -174,7 +174,7 @@ static bool is_change(const struct crash_world *w, unsigned server, unsigned n)
 }
 
 /* Would A's next request end as by another fault, or without any? */
-static bool fault_is_same(const struct crash_world *w, enum fault fault)
+static bool fault_is_same(const struct native_world *w, enum fault fault)
 {
     const struct flight *next = next_of(w, PROXY_A);
     if (fault <= FAULT_LOST_AFTER_3) {
@@ -184,7 +184,7 @@ static bool fault_is_same(const struct crash_world *w, enum fault fault)
     return of_memory && !be_has_value(next->request.verb);
 }
 
-static void fail(struct crash_world *w, enum fault fault)
+static void fail(struct native_world *w, enum fault fault)
 {
     if (fault <= FAULT_LOST_AFTER_3) {
         case_lose(w, PROXY_A, fault - FAULT_LOST, false);
@@ -202,50 +202,50 @@ static void fail(struct crash_world *w, enum fault fault)
 }
 
 /* q: after so many steps behind the fault A crashes. */
-static enum case_result run_fault(struct crash_world *w, const struct crash_case *c)
+static enum result run_fault(struct native_world *w, const struct native_case *c)
 {
     w->proxies[PROXY_A].may_fail = true;
     if (!take_first_steps(w, c)) {
-        return CASE_NONE;
+        return NONE;
     }
     if (fault_is_same(w, (enum fault)c->kind)) {
-        return CASE_SAME_ROW;
+        return SAME_ROW;
     }
     run_b(w, c);
     fail(w, (enum fault)c->kind);
     unsigned steps = w->proxies[PROXY_A].base.steps + c->q;
-    enum case_result result = go_on(w, c->q == TO_THE_END ? TO_THE_END : steps);
+    enum result result = go_on(w, c->q == TO_THE_END ? TO_THE_END : steps);
     w->proxies[PROXY_A].base.down = false;
     case_all_out_of_memory(w, false);
     return result;
 }
 
 /* q: after so many more steps of A the fault comes. */
-static enum case_result run_conflict(struct crash_world *w, const struct crash_case *c)
+static enum result run_conflict(struct native_world *w, const struct native_case *c)
 {
     w->proxies[PROXY_A].may_fail = true;
     if (!take_first_steps(w, c)) {
-        return CASE_NONE;
+        return NONE;
     }
     run_b(w, c);
     if (next_is_same(w)) {
-        return CASE_SAME_ROW;
+        return SAME_ROW;
     }
     if (!case_steps(w, PROXY_A, c->p + c->q) || !case_wait_sent(w, PROXY_A)) {
-        return CASE_NONE;
+        return NONE;
     }
     if (fault_is_same(w, (enum fault)c->kind)) {
-        return CASE_SAME;
+        return SAME;
     }
     fail(w, (enum fault)c->kind);
     case_rest(w, PROXY_A);
-    return CASE_DONE;
+    return DONE;
 }
 
 /* Does A's last step have to do with what is late? */
-static bool late_depends(const struct crash_world *w)
+static bool late_depends(const struct native_world *w)
 {
-    const struct crash_proxy *a = &w->proxies[PROXY_A];
+    const struct native_proxy *a = &w->proxies[PROXY_A];
     const struct flight *f;
     TAILQ_FOREACH(f, &w->base.late, link)
     {
@@ -257,36 +257,36 @@ static bool late_depends(const struct crash_world *w)
 }
 
 /* kind: how many requests arrive late. q: after so many more steps of A, counted from 1. */
-static enum case_result run_late(struct crash_world *w, const struct crash_case *c)
+static enum result run_late(struct native_world *w, const struct native_case *c)
 {
     w->proxies[PROXY_A].may_fail = true;
     if (!take_first_steps(w, c)) {
-        return CASE_NONE;
+        return NONE;
     }
     if (!is_change(w, next_of(w, PROXY_A)->server, c->kind)) {
-        return CASE_SAME_ROW;
+        return SAME_ROW;
     }
     case_lose(w, PROXY_A, c->kind, true);
     if (c->q != TO_THE_END) {
         unsigned steps = w->proxies[PROXY_A].base.steps + c->q - 1;
         if (!case_steps(w, PROXY_A, steps)) {
-            return CASE_NONE;
+            return NONE;
         }
         if (c->q > 1 && !late_depends(w)) {
-            return CASE_SAME;
+            return SAME;
         }
         case_arrive_late(w);
     }
     case_rest(w, PROXY_A);
     run_b(w, c);
     case_arrive_late(w);
-    return CASE_DONE;
+    return DONE;
 }
 
-enum case_result case_run(struct crash_world *w, const struct scene *scene,
-                          const struct crash_case *c, bool trace)
+enum result case_run(struct native_world *w, const struct scene *scene, const struct native_case *c,
+                     bool trace)
 {
-    typedef enum case_result run(struct crash_world * w, const struct crash_case *c);
+    typedef enum result run(struct native_world * w, const struct native_case *c);
     static run *const runs[] = {
 #define FAMILY_RUN(name, text) run_##name,
         FAMILY_TABLE(FAMILY_RUN)
@@ -294,10 +294,10 @@ enum case_result case_run(struct crash_world *w, const struct scene *scene,
     };
     case_init(w, scene, c->warm == WARM_A || c->warm == WARM_BOTH,
               c->warm == WARM_B || c->warm == WARM_BOTH, trace);
-    enum case_result result = runs[c->family](w, c);
-    if (result == CASE_DONE && !w->base.failed) {
+    enum result result = runs[c->family](w, c);
+    if (result == DONE && !w->base.failed) {
         case_finish(w);
     }
     case_fini(w);
-    return w->base.failed ? CASE_DONE : result;
+    return w->base.failed ? DONE : result;
 }

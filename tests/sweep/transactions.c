@@ -2,13 +2,14 @@
 /*
  * Which cases there are, and how one of each family goes.
  */
-#include "atomic.h"
+#include "transactions.h"
 
 #include <stdio.h>
 
+#include "sweep.h"
+
 #define CONTENTS "0 1 -"
 #define SERVERS 2
-#define COUNT(array) ((unsigned)(sizeof(array) / sizeof(array)[0]))
 
 static const char *const transactions[] = {
     "ltx A+1 B+2",     "ltx B+0 A-0", "ltx A?0-0 B!0+0", "lmove A B 0",         "lpopto A B 1",
@@ -44,9 +45,8 @@ static const char *const quadruples[][4] = {
     {"lmove A B 0", "lmove B C 0", "lmove C A 0", "ltx A?0 B+2"},
 };
 
-enum result { DONE, SAME, NONE };
-
 static struct atomic_world world;
+static uint64_t committed; /* of the last case: transactions that took effect */
 
 /* ---- how a case goes ---- */
 
@@ -83,7 +83,7 @@ static enum result run_crash(struct atomic_world *w, const unsigned *n)
         return NONE;
     }
     if (!is_arrival(w, n[2])) {
-        return SAME;
+        return SAME_ROW;
     }
     atomic_crash(w, PROXY_T, (enum arrival)n[2]);
     const char *texts[] = {readers[n[3]], writers[n[4]]};
@@ -107,7 +107,7 @@ static enum result run_lose(struct atomic_world *w, const unsigned *n)
         return NONE;
     }
     if (n[2] != NOTHING_ARRIVES && changes_in_flight(w, PROXY_T) == 0) {
-        return SAME;
+        return SAME_ROW;
     }
     atomic_lose(w, PROXY_T, (enum arrival)n[2]);
     if (n[3] > 0 && !atomic_steps(w, PROXY_T, n[3])) {
@@ -157,74 +157,14 @@ static enum result run_four(struct atomic_world *w, const unsigned *n)
 }
 
 typedef enum result family_run(struct atomic_world *w, const unsigned *numbers);
-static const struct {
-    const char *name;
-    family_run *run;
-} families[FAMILIES] = {
-    {"crash", run_crash}, {"lose", run_lose}, {"meet", run_meet},
-    {"three", run_three}, {"four", run_four},
+static family_run *const runs[FAMILIES] = {run_crash, run_lose, run_meet, run_three, run_four};
+static const struct row rows[FAMILIES] = {
+    {"crash", "one crashes; a reader and a writer, in every order"},
+    {"lose", "one loses a connection"},
+    {"meet", "two cross"},
+    {"three", "three cross"},
+    {"four", "four cross"},
 };
-
-static enum result run_in_world(struct atomic_world *w, const struct atomic_case *c, bool trace)
-{
-    atomic_begin(w, SERVERS, CONTENTS, trace);
-    enum result result = families[c->numbers[0]].run(w, c->numbers + 1);
-    if (result == DONE && !w->base.failed) {
-        atomic_finish(w);
-    }
-    return w->base.failed ? DONE : result;
-}
-
-static void print_case(const struct atomic_case *c)
-{
-    for (unsigned i = 0; i < NUMBERS_MAX; i++) {
-        printf("%s%u", i == 0 ? "" : ",", c->numbers[i]);
-    }
-}
-
-bool case_run_one(const struct atomic_case *c)
-{
-    if (c->numbers[0] >= FAMILIES) {
-        return false;
-    }
-    enum result result = run_in_world(&world, c, true);
-    printf("%s %s\n", families[c->numbers[0]].name,
-           result != DONE      ? "no case of its own"
-           : world.base.failed ? world.base.violation
-                               : "passed");
-    bool good = result == DONE && !world.base.failed;
-    atomic_end(&world);
-    return good;
-}
-
-static uint64_t committed(const struct atomic_world *w)
-{
-    uint64_t count = 0;
-    for (unsigned i = 0; i < w->count; i++) {
-        const struct asked *a = &w->calls[i];
-        count += list_verb_kind(a->call.verb) == LIST_KIND_TX && a->end == CALL_DONE &&
-                 a->call.status == LIST_OK;
-    }
-    return count;
-}
-
-static enum result run(struct sweep *s, const struct atomic_case *c)
-{
-    enum { SHOWN_MAX = 20 };
-    enum result result = run_in_world(&world, c, false);
-    if (result == DONE && world.base.failed) {
-        if (s->failed++ < SHOWN_MAX) {
-            printf("FAILED case ");
-            print_case(c);
-            printf(": %s\n", world.base.violation);
-        }
-    }
-    s->passed += result == DONE && !world.base.failed;
-    s->left_out += result == SAME;
-    s->committed += committed(&world);
-    atomic_end(&world);
-    return result;
-}
 
 /* ---- which there are ---- */
 
@@ -232,12 +172,12 @@ enum { STEPS_MOST = 60 };
 
 /* Runs the case with that number = 0, 1, ... as long as there is one of its own. Returns how many.
  */
-static unsigned run_steps(struct sweep *s, struct atomic_case *c, unsigned at, unsigned stride)
+static unsigned run_steps(struct sweep *s, struct case_id *c, unsigned at, unsigned stride)
 {
     unsigned count = 0;
-    c->numbers[at] = 0;
-    while (c->numbers[at] < STEPS_MOST && run(s, c) == DONE) {
-        c->numbers[at] += stride;
+    c->n[at] = 0;
+    while (c->n[at] < STEPS_MOST && sweep_try(s, c, c->n[0]) == DONE) {
+        c->n[at] += stride;
         count++;
     }
     return count;
@@ -254,18 +194,18 @@ static bool has_steps(const char *text, unsigned steps)
 
 static void crash_cases(struct sweep *s, unsigned t)
 {
-    struct atomic_case c = {{FAMILY_crash, t}};
-    for (c.numbers[2] = 0; has_steps(transactions[t], c.numbers[2]); c.numbers[2]++) {
-        for (c.numbers[3] = 0; c.numbers[3] < ARRIVALS; c.numbers[3]++) {
+    struct case_id c = {{FAMILY_crash, t}};
+    for (c.n[2] = 0; has_steps(transactions[t], c.n[2]); c.n[2]++) {
+        for (c.n[3] = 0; c.n[3] < ARRIVALS; c.n[3]++) {
             bool any = true; /* or it arrives as in another case */
-            for (c.numbers[5] = 0; any && c.numbers[5] < COUNT(writers); c.numbers[5]++) {
-                c.numbers[4] = c.numbers[5] % 2; /* of the readers of several lists one */
-                for (c.numbers[6] = 0; any && c.numbers[6] < 2; c.numbers[6]++) {
+            for (c.n[5] = 0; any && c.n[5] < COUNT(writers); c.n[5]++) {
+                c.n[4] = c.n[5] % 2; /* of the readers of several lists one */
+                for (c.n[6] = 0; any && c.n[6] < 2; c.n[6]++) {
                     any = run_steps(s, &c, 7, 1) > 0;
                 }
-                for (c.numbers[4] = 2; any && c.numbers[4] < COUNT(readers); c.numbers[4]++) {
-                    c.numbers[6] = c.numbers[7] = 0;
-                    (void)run(s, &c);
+                for (c.n[4] = 2; any && c.n[4] < COUNT(readers); c.n[4]++) {
+                    c.n[6] = c.n[7] = 0;
+                    (void)sweep_try(s, &c, c.n[0]);
                 }
             }
         }
@@ -274,11 +214,11 @@ static void crash_cases(struct sweep *s, unsigned t)
 
 static void lose_cases(struct sweep *s, unsigned t)
 {
-    struct atomic_case c = {{FAMILY_lose, t}};
-    for (c.numbers[2] = 0; has_steps(transactions[t], c.numbers[2]); c.numbers[2]++) {
-        for (c.numbers[3] = 0; c.numbers[3] < ARRIVALS; c.numbers[3]++) {
+    struct case_id c = {{FAMILY_lose, t}};
+    for (c.n[2] = 0; has_steps(transactions[t], c.n[2]); c.n[2]++) {
+        for (c.n[3] = 0; c.n[3] < ARRIVALS; c.n[3]++) {
             bool any = true;
-            for (c.numbers[5] = 0; any && c.numbers[5] < COUNT(writers); c.numbers[5] += 3) {
+            for (c.n[5] = 0; any && c.n[5] < COUNT(writers); c.n[5] += 3) {
                 any = run_steps(s, &c, 4, 1) > 0;
             }
         }
@@ -287,10 +227,10 @@ static void lose_cases(struct sweep *s, unsigned t)
 
 static void meet_cases(struct sweep *s, unsigned t)
 {
-    struct atomic_case c = {{FAMILY_meet, t}};
-    for (c.numbers[2] = 0; c.numbers[2] < COUNT(transactions); c.numbers[2]++) {
-        for (c.numbers[3] = 0; has_steps(transactions[t], c.numbers[3]); c.numbers[3]++) {
-            for (c.numbers[5] = 0; c.numbers[5] < 2; c.numbers[5]++) {
+    struct case_id c = {{FAMILY_meet, t}};
+    for (c.n[2] = 0; c.n[2] < COUNT(transactions); c.n[2]++) {
+        for (c.n[3] = 0; has_steps(transactions[t], c.n[3]); c.n[3]++) {
+            for (c.n[5] = 0; c.n[5] < 2; c.n[5]++) {
                 (void)run_steps(s, &c, 4, 1);
             }
         }
@@ -299,10 +239,10 @@ static void meet_cases(struct sweep *s, unsigned t)
 
 static void three_cases(struct sweep *s, unsigned t)
 {
-    struct atomic_case c = {{FAMILY_three, t}};
-    for (c.numbers[2] = 0; has_steps(triples[t][0], c.numbers[2]); c.numbers[2]++) {
-        for (c.numbers[5] = 0; c.numbers[5] < 3; c.numbers[5]++) {
-            for (c.numbers[3] = 0; c.numbers[3] < STEPS_MOST; c.numbers[3]++) {
+    struct case_id c = {{FAMILY_three, t}};
+    for (c.n[2] = 0; has_steps(triples[t][0], c.n[2]); c.n[2]++) {
+        for (c.n[5] = 0; c.n[5] < 3; c.n[5]++) {
+            for (c.n[3] = 0; c.n[3] < STEPS_MOST; c.n[3]++) {
                 if (run_steps(s, &c, 4, 1) == 0) {
                     break;
                 }
@@ -313,11 +253,11 @@ static void three_cases(struct sweep *s, unsigned t)
 
 static void four_cases(struct sweep *s, unsigned t)
 {
-    struct atomic_case c = {{FAMILY_four, t}};
-    for (c.numbers[2] = 0; has_steps(quadruples[t][0], c.numbers[2]); c.numbers[2] += 2) {
-        for (c.numbers[3] = 0; c.numbers[3] < STEPS_MOST; c.numbers[3] += 2) {
+    struct case_id c = {{FAMILY_four, t}};
+    for (c.n[2] = 0; has_steps(quadruples[t][0], c.n[2]); c.n[2] += 2) {
+        for (c.n[3] = 0; c.n[3] < STEPS_MOST; c.n[3] += 2) {
             unsigned any = 0;
-            for (c.numbers[4] = 0; c.numbers[4] < STEPS_MOST; c.numbers[4] += 2) {
+            for (c.n[4] = 0; c.n[4] < STEPS_MOST; c.n[4] += 2) {
                 unsigned count = run_steps(s, &c, 5, 2);
                 if (count == 0) {
                     break;
@@ -341,7 +281,9 @@ static const struct {
     {COUNT(quadruples), four_cases},
 };
 
-unsigned group_count(void)
+/* ---- the table ---- */
+
+static unsigned group_count(void)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < COUNT(groups); i++) {
@@ -350,13 +292,84 @@ unsigned group_count(void)
     return count;
 }
 
-void group_run(struct sweep *sweep, unsigned group)
+static void run_group(struct sweep *sweep, unsigned group)
 {
-    for (unsigned i = 0; i < COUNT(groups); i++) {
-        if (group < groups[i].count) {
-            groups[i].cases(sweep, group);
-            return;
-        }
-        group -= groups[i].count;
+    unsigned i = 0;
+    while (group >= groups[i].count) {
+        group -= groups[i++].count;
     }
+    groups[i].cases(sweep, group);
 }
+
+static uint64_t count_committed(const struct atomic_world *w)
+{
+    uint64_t count = 0;
+    for (unsigned i = 0; i < w->count; i++) {
+        const struct asked *a = &w->calls[i];
+        count += list_verb_kind(a->call.verb) == LIST_KIND_TX && a->end == CALL_DONE &&
+                 a->call.status == LIST_OK;
+    }
+    return count;
+}
+
+static enum result play(const struct case_id *c, bool trace, char wrong[WRONG_MAX])
+{
+    atomic_begin(&world, SERVERS, CONTENTS, trace);
+    enum result result = runs[c->n[0]](&world, c->n + 1);
+    if (result == DONE && !world.base.failed) {
+        atomic_finish(&world);
+    }
+    if (world.base.failed) {
+        result = DONE;
+        snprintf(wrong, WRONG_MAX, "%s", world.base.violation);
+    }
+    committed = count_committed(&world);
+    atomic_end(&world);
+    return result;
+}
+
+static bool describe(const struct case_id *c, char *out, size_t cap)
+{
+    static const unsigned firsts[FAMILIES] = {COUNT(transactions), COUNT(transactions),
+                                              COUNT(transactions), COUNT(triples),
+                                              COUNT(quadruples)};
+    if (c->n[0] >= FAMILIES || c->n[1] >= firsts[c->n[0]]) {
+        return false;
+    }
+    const char *const *texts = c->n[0] == FAMILY_three  ? triples[c->n[1]]
+                               : c->n[0] == FAMILY_four ? quadruples[c->n[1]]
+                                                        : &transactions[c->n[1]];
+    snprintf(out, cap, "%s, %s", rows[c->n[0]].text, texts[0]);
+    return true;
+}
+
+static const char *event_name(unsigned event)
+{
+    (void)event;
+    return "transactions committed";
+}
+
+static void count_events(uint64_t events[EVENTS_MAX])
+{
+    events[0] += committed;
+}
+
+static void print_bounds(void)
+{
+    printf("%u calls, beside %u readers and %u writers; %u triples, %u quadruples\n",
+           COUNT(transactions), COUNT(readers), COUNT(writers), COUNT(triples), COUNT(quadruples));
+}
+
+const struct table transactions_table = {
+    .name = "transactions",
+    .rows = rows,
+    .row_count = FAMILIES,
+    .event_name = event_name,
+    .event_count = 1,
+    .group_count = group_count,
+    .run_group = run_group,
+    .play = play,
+    .count_events = count_events,
+    .describe = describe,
+    .print_bounds = print_bounds,
+};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "atomic.h"
+#include "transactions.h"
 
 struct search {
     const struct atomic_world *w;

@@ -2,10 +2,10 @@
 /*
  * What a list may hold after two changes, of which it is known how they ended.
  */
-#ifndef STEPS_MAYBE_H
-#define STEPS_MAYBE_H
+#ifndef SWEEP_DIALECTS_MAYBE_H
+#define SWEEP_DIALECTS_MAYBE_H
 
-#include "steps.h"
+#include "dialects.h"
 
 #define MAYBE_MAX 64
 struct maybe {

@@ -5,11 +5,11 @@
  * else.
  */
 #include "list/core/expiry.h"
-#include "world.h"
+#include "native_world.h"
 
 /* The server has it back: what a list holds cannot be told while a part of it is missing. If the
  * head names it no more, it stays away. */
-static void restore_evicted(struct crash_world *w)
+static void restore_evicted(struct native_world *w)
 {
     static struct ids items;
     struct stored stored;
@@ -24,7 +24,7 @@ static void restore_evicted(struct crash_world *w)
 }
 
 /* What was written late is left where its proxy died, or lost its connection, before it knew. */
-static void check_named(struct crash_world *w)
+static void check_named(struct native_world *w)
 {
     const struct item *item;
     int64_t now_s = world_now(&w->base).wall_s;
@@ -43,7 +43,7 @@ static void check_named(struct crash_world *w)
     }
 }
 
-static void check_explained(struct crash_world *w, const struct listing *last)
+static void check_explained(struct native_world *w, const struct listing *last)
 {
     if (!w->base.failed && !history_explains(&w->history, last)) {
         char text[256];
@@ -53,7 +53,7 @@ static void check_explained(struct crash_world *w, const struct listing *last)
 }
 
 /* Once compacted, a list is as small as it can be. Reads what is stored into *last. */
-static void check_tidy(struct crash_world *w, struct listing *last)
+static void check_tidy(struct native_world *w, struct listing *last)
 {
     static struct ids items;
     struct stored stored;
@@ -80,7 +80,7 @@ static bool same_listing(const struct listing *a, const struct listing *b)
     return a->exists == b->exists && a->count == b->count && memcmp(a->ids, b->ids, a->count) == 0;
 }
 
-void case_finish(struct crash_world *w)
+void case_finish(struct native_world *w)
 {
     static const struct op_spec look = {
         .name = "lcompact, lget",

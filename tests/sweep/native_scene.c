@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "scene.h"
+#include "native_scene.h"
 
 #include <stdarg.h>
 #include <stdio.h>

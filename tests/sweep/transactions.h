@@ -8,8 +8,8 @@
  *
  * Contents are sets here, as bits: the simulator has sequences.
  */
-#ifndef ATOMIC_ATOMIC_H
-#define ATOMIC_ATOMIC_H
+#ifndef SWEEP_TRANSACTIONS_H
+#define SWEEP_TRANSACTIONS_H
 
 #include "../world/stepped.h"
 #include "config/config.h"
@@ -56,7 +56,7 @@ struct atomic_world {
     unsigned count, moment;
 };
 
-/* ---- calls.c ---- */
+/* ---- transactions_calls.c ---- */
 
 /* Reads the text into the call, which is the caller's until call_fini. */
 void asked_init(struct atomic_world *w, struct asked *a, const char *text);
@@ -70,12 +70,12 @@ bool asked_apply(const struct asked *a, uint8_t moved, struct state *state);
 bool asked_says_nothing(const struct asked *a);
 void asked_describe(const struct asked *a, char *out, size_t cap);
 
-/* ---- explain.c ---- */
+/* ---- transactions_explain.c ---- */
 
 /* Does one order of the calls explain all answers, and end with that state? */
 bool explains(const struct atomic_world *w, const struct state *last);
 
-/* ---- world.c ---- */
+/* ---- transactions_world.c ---- */
 
 /* An empty world with all proxies but the last; what the lists hold: "01 2 -" for A, B, C, where
  * "-" is a missing list. servers: 1 to 4. */
@@ -93,23 +93,5 @@ void atomic_lose(struct atomic_world *w, unsigned proxy, enum arrival arrival);
 void atomic_arrive_late(struct atomic_world *w);
 /* The quiet end: a proxy that has seen nothing compacts and reads, and all is checked. */
 void atomic_finish(struct atomic_world *w);
-
-/* ---- cases.c ---- */
-
-/* A case by numbers; what they mean depends on the first, its family. */
-#define NUMBERS_MAX 9
-struct atomic_case {
-    unsigned numbers[NUMBERS_MAX];
-};
-struct sweep {
-    uint64_t passed, failed, left_out;
-    uint64_t committed; /* calls of transactions that took effect */
-    bool trace;
-};
-/* How many groups of cases there are. */
-unsigned group_count(void);
-void group_run(struct sweep *sweep, unsigned group);
-/* Runs the one case, shown step by step. */
-bool case_run_one(const struct atomic_case *c);
 
 #endif

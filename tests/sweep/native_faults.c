@@ -2,9 +2,9 @@
 /*
  * What goes wrong in the world of a case.
  */
-#include "world.h"
+#include "native_world.h"
 
-void case_crash(struct crash_world *w, unsigned proxy, const unsigned arrive[SERVERS_MAX])
+void case_crash(struct native_world *w, unsigned proxy, const unsigned arrive[SERVERS_MAX])
 {
     struct proxy *p = &w->proxies[proxy].base;
     proxy_crash(&w->base, p, arrive, false);
@@ -18,13 +18,13 @@ static struct flight *next_of(struct proxy *p)
     return f;
 }
 
-void case_lose(struct crash_world *w, unsigned proxy, unsigned arrive, bool late)
+void case_lose(struct native_world *w, unsigned proxy, unsigned arrive, bool late)
 {
     struct proxy *p = &w->proxies[proxy].base;
     proxy_lose(&w->base, p, next_of(p)->server, arrive, late);
 }
 
-void case_arrive_late(struct crash_world *w)
+void case_arrive_late(struct native_world *w)
 {
     if (!TAILQ_EMPTY(&w->base.late)) {
         world_arrive_late(&w->base);
@@ -32,7 +32,7 @@ void case_arrive_late(struct crash_world *w)
     }
 }
 
-void case_refuse(struct crash_world *w, unsigned proxy, enum be_status status)
+void case_refuse(struct native_world *w, unsigned proxy, enum be_status status)
 {
     struct proxy *p = &w->proxies[proxy].base;
     struct flight *f = next_of(p);
@@ -51,7 +51,7 @@ void case_refuse(struct crash_world *w, unsigned proxy, enum be_status status)
     proxy_turn(&w->base, p);
 }
 
-void case_step_without_memory(struct crash_world *w, unsigned proxy)
+void case_step_without_memory(struct native_world *w, unsigned proxy)
 {
     struct proxy *p = &w->proxies[proxy].base;
     struct flight *f = next_of(p);
@@ -62,7 +62,7 @@ void case_step_without_memory(struct crash_world *w, unsigned proxy)
     (void)proxy_step(&w->base, p);
 }
 
-void case_all_out_of_memory(struct crash_world *w, bool out_of_memory)
+void case_all_out_of_memory(struct native_world *w, bool out_of_memory)
 {
     for (unsigned s = 0; s < w->base.cluster.count; s++) {
         w->base.stores[s].out_of_memory = out_of_memory;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "case.h"
+#include "native_case.h"
 
 #include <stdio.h>
 
@@ -57,62 +57,19 @@ const struct op_spec ops_b[] = {
 };
 const unsigned ops_b_count = sizeof ops_b / sizeof ops_b[0];
 
-const char *family_name(enum family family)
+struct case_id case_id_of(const struct native_case *c)
 {
-    static const char *const names[] = {
-#define FAMILY_NAME(name, text) #name,
-        FAMILY_TABLE(FAMILY_NAME)
-#undef FAMILY_NAME
-    };
-    return names[family];
+    return (struct case_id){
+        {c->family, c->policy, c->scene, c->a, c->b, c->warm, c->kind, c->p, c->q}};
 }
 
-const char *family_text(enum family family)
+bool case_of_id(struct native_case *c, const struct case_id *id)
 {
-    static const char *const texts[] = {
-#define FAMILY_TEXT(name, text) text,
-        FAMILY_TABLE(FAMILY_TEXT)
-#undef FAMILY_TEXT
-    };
-    return texts[family];
-}
-
-/* The number's digits: how many values each has. */
-enum { KINDS = 32, STEPS = 256, OPS = 32, SCENES = 32, POLICIES = 8 };
-
-uint64_t case_number(const struct crash_case *c)
-{
-    uint64_t n = c->family;
-    n = n * POLICIES + c->policy;
-    n = n * SCENES + c->scene;
-    n = n * OPS + c->a;
-    n = n * OPS + c->b;
-    n = n * WARMS + c->warm;
-    n = n * KINDS + c->kind;
-    n = n * STEPS + c->p;
-    return n * STEPS + c->q;
-}
-
-static unsigned take_digit(uint64_t *n, unsigned base)
-{
-    unsigned digit = (unsigned)(*n % base);
-    *n /= base;
-    return digit;
-}
-
-bool case_of_number(struct crash_case *c, uint64_t number)
-{
-    c->q = take_digit(&number, STEPS);
-    c->p = take_digit(&number, STEPS);
-    c->kind = take_digit(&number, KINDS);
-    c->warm = (enum warm)take_digit(&number, WARMS);
-    c->b = take_digit(&number, OPS);
-    c->a = take_digit(&number, OPS);
-    c->scene = take_digit(&number, SCENES);
-    c->policy = take_digit(&number, POLICIES);
-    c->family = (enum family)number;
-    return number < FAMILIES && c->policy < policy_count && c->scene < scene_count &&
-           c->a < ops_a_count && c->b < ops_b_count;
+    const unsigned *n = id->n;
+    *c = (struct native_case){(enum family)n[0], n[1], n[2], n[3], n[4],
+                              (enum warm)n[5],   n[6], n[7], n[8]};
+    return n[0] < FAMILIES && c->policy < policy_count && c->scene < scene_count &&
+           c->a < ops_a_count && c->b < ops_b_count && n[5] < WARMS;
 }
 
 static const char *fault_text(unsigned fault)
@@ -141,7 +98,7 @@ static const char *describe_end(char out[48], unsigned steps)
     return out;
 }
 
-static void describe_order(const struct crash_case *c, char *out, size_t cap)
+static void describe_order(const struct native_case *c, char *out, size_t cap)
 {
     char end[48];
     switch (c->family) {
@@ -191,7 +148,7 @@ static void describe_order(const struct crash_case *c, char *out, size_t cap)
     snprintf(out, cap, "?");
 }
 
-void case_describe(const struct crash_case *c, char *out, size_t cap)
+void case_describe(const struct native_case *c, char *out, size_t cap)
 {
     static const char *const warms[] = {"", ", B warm", ", A warm", ", both warm"};
     char order[256];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A case: a scene, what proxies A and B are asked for, and in which order they take their steps.
- * Each has a number, from which all of it follows.
  */
-#ifndef CRASH_CASE_H
-#define CRASH_CASE_H
+#ifndef SWEEP_NATIVE_CASE_H
+#define SWEEP_NATIVE_CASE_H
 
-#include "world.h"
+#include "native_world.h"
+#include "sweep.h"
 
 /* After so many steps, where a case says "to its end". */
 #define TO_THE_END 0
@@ -29,8 +29,6 @@ enum family {
 #undef FAMILY_ENUM
         FAMILIES
 };
-const char *family_name(enum family family);
-const char *family_text(enum family family);
 
 /* FAMILY_fault, FAMILY_conflict: how the next request of A ends. */
 enum fault {
@@ -52,7 +50,7 @@ enum fault {
 /* Who has read the list before. */
 enum warm { WARM_NONE, WARM_B, WARM_A, WARM_BOTH, WARMS };
 
-struct crash_case {
+struct native_case {
     enum family family;
     unsigned policy, scene, a, b;
     enum warm warm;
@@ -69,21 +67,14 @@ extern const unsigned ops_a_count, ops_b_count;
 /* FAMILY_crash: ways in which what was sent arrives in part (0: nothing of it does). */
 #define SCATTERS 16
 
-uint64_t case_number(const struct crash_case *c);
+/* As the numbers of an id, in the order of the struct. */
+struct case_id case_id_of(const struct native_case *c);
 /* False when there is no such case. */
-bool case_of_number(struct crash_case *c, uint64_t number);
-void case_describe(const struct crash_case *c, char *out, size_t cap);
-
-enum case_result {
-    CASE_DONE,
-    CASE_SAME,     /* not run: another one must end as this one would */
-    CASE_SAME_ROW, /* nor are those that differ in what comes behind: other operations of B, faults
-                    */
-    CASE_NONE,     /* there is no such case: a proxy comes to rest before */
-};
+bool case_of_id(struct native_case *c, const struct case_id *id);
+void case_describe(const struct native_case *c, char *out, size_t cap);
 
 /* Runs it in a fresh world. */
-enum case_result case_run(struct crash_world *w, const struct scene *scene,
-                          const struct crash_case *c, bool trace);
+enum result case_run(struct native_world *w, const struct scene *scene, const struct native_case *c,
+                     bool trace);
 
 #endif

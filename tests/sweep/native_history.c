@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "history.h"
+#include "native_history.h"
 
 #include <stdarg.h>
 #include <stdio.h>

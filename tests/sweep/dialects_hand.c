@@ -4,11 +4,11 @@
  * all additions.
  */
 #include "base/check.h"
-#include "steps.h"
+#include "dialects.h"
 
 #define WORDS_MAX 256
 
-static enum be_status execute(struct steps_world *w, enum be_verb verb, const char *key,
+static enum be_status execute(struct dialect_world *w, enum be_verb verb, const char *key,
                               const char *text)
 {
     struct be_request r = {.verb = verb, .key_len = (uint8_t)strlen(key)};
@@ -26,20 +26,20 @@ static enum be_status execute(struct steps_world *w, enum be_verb verb, const ch
     return reply.status;
 }
 
-void hand_append(struct steps_world *w, const char *key, const char *text)
+void hand_append(struct dialect_world *w, const char *key, const char *text)
 {
     if (execute(w, BE_APPEND, key, text) != BE_STORED) {
         CHECK(execute(w, BE_ADD, key, text) == BE_STORED);
     }
 }
 
-const char *hand_adds(const struct steps_world *w)
+const char *hand_adds(const struct dialect_world *w)
 {
     bool own = strcmp(w->config->lists[0].add_name, "%s") == 0;
     return own ? LIST_KEY : "follow-" LIST_KEY;
 }
 
-static unsigned split(struct steps_world *w, const char *key, struct slice words[WORDS_MAX])
+static unsigned split(struct dialect_world *w, const char *key, struct slice words[WORDS_MAX])
 {
     const struct item *item =
         store_find(&w->base.stores[0], slice_of(key), world_now(&w->base).wall_s);
@@ -56,7 +56,7 @@ static unsigned split(struct steps_world *w, const char *key, struct slice words
     return count;
 }
 
-letters hand_sees(struct steps_world *w, bool *strange)
+letters hand_sees(struct dialect_world *w, bool *strange)
 {
     struct slice adds[WORDS_MAX], deletes[WORDS_MAX];
     unsigned add_count = split(w, hand_adds(w), adds);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "maybe.h"
+#include "dialects_maybe.h"
 
 #include "base/check.h"
 

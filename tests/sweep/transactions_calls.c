@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "atomic.h"
+#include "transactions.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "steps.h"
+#include "dialects.h"
 
 #include "base/check.h"
 
@@ -46,14 +46,14 @@ static const struct driver driver = {
 
 /* ---- proxies ---- */
 
-static const struct config *config_of(const struct steps_world *w, unsigned proxy)
+static const struct config *config_of(const struct dialect_world *w, unsigned proxy)
 {
     return proxy == PROXY_D ? w->native : w->config;
 }
 
-void steps_start(struct steps_world *w, unsigned proxy)
+void steps_start(struct dialect_world *w, unsigned proxy)
 {
-    struct steps_proxy *p = &w->proxies[proxy];
+    struct dialect_proxy *p = &w->proxies[proxy];
     memset(p, 0, sizeof *p);
     p->base.name = (char)('A' + proxy);
     proxy_start(&w->base, &p->base, config_of(w, proxy), 0, LOCATOR_CHECK_BITS,
@@ -62,9 +62,9 @@ void steps_start(struct steps_world *w, unsigned proxy)
     TAILQ_INIT(&p->session.deferred);
 }
 
-void steps_ask(struct steps_world *w, unsigned proxy, const struct op_spec *spec)
+void steps_ask(struct dialect_world *w, unsigned proxy, const struct op_spec *spec)
 {
-    struct steps_proxy *p = &w->proxies[proxy];
+    struct dialect_proxy *p = &w->proxies[proxy];
     struct asked *asked = &p->asked;
     struct list_call *call = &asked->call;
     chain_fini(&call->answer);
@@ -85,17 +85,17 @@ void steps_ask(struct steps_world *w, unsigned proxy, const struct op_spec *spec
     proxy_turn(&w->base, &p->base);
 }
 
-bool steps_take(struct steps_world *w, unsigned proxy, unsigned steps)
+bool steps_take(struct dialect_world *w, unsigned proxy, unsigned steps)
 {
     return proxy_steps(&w->base, &w->proxies[proxy].base, steps);
 }
 
-void steps_rest(struct steps_world *w, unsigned proxy)
+void steps_rest(struct dialect_world *w, unsigned proxy)
 {
     proxy_rest(&w->base, &w->proxies[proxy].base);
 }
 
-const struct asked *steps_do(struct steps_world *w, unsigned proxy, const struct op_spec *spec)
+const struct asked *steps_do(struct dialect_world *w, unsigned proxy, const struct op_spec *spec)
 {
     if (w->proxies[proxy].base.engine == NULL) {
         steps_start(w, proxy);
@@ -109,20 +109,20 @@ const struct asked *steps_do(struct steps_world *w, unsigned proxy, const struct
 
 static const unsigned arrivals[LOST_KINDS] = {0, 1, ARRIVE_ALL, ARRIVE_ALL};
 
-void steps_lose(struct steps_world *w, unsigned proxy, enum lost lost)
+void steps_lose(struct dialect_world *w, unsigned proxy, enum lost lost)
 {
     proxy_lose(&w->base, &w->proxies[proxy].base, 0, arrivals[lost], lost == LOST_LATE);
 }
 
-void steps_crash(struct steps_world *w, unsigned proxy, enum lost lost)
+void steps_crash(struct dialect_world *w, unsigned proxy, enum lost lost)
 {
-    struct steps_proxy *p = &w->proxies[proxy];
+    struct dialect_proxy *p = &w->proxies[proxy];
     const unsigned arrive[SERVERS_MAX] = {arrivals[lost]};
     proxy_crash(&w->base, &p->base, arrive, lost == LOST_LATE);
     chain_fini(&p->asked.call.answer);
 }
 
-void steps_touch(struct steps_world *w)
+void steps_touch(struct dialect_world *w)
 {
     struct item *item;
     w->base.end_s = world_now(&w->base).wall_s + 1000000;
@@ -134,7 +134,7 @@ void steps_touch(struct steps_world *w)
 
 /* ---- beginning and end ---- */
 
-void steps_init(struct steps_world *w, const struct config *config, const struct config *native)
+void steps_init(struct dialect_world *w, const struct config *config, const struct config *native)
 {
     if (w->base.driver == NULL) {
         world_init(&w->base, 1, false, 1 << 20);
@@ -146,7 +146,7 @@ void steps_init(struct steps_world *w, const struct config *config, const struct
     w->native = native;
 }
 
-void steps_fini(struct steps_world *w)
+void steps_fini(struct dialect_world *w)
 {
     for (unsigned i = 0; i < PROXIES; i++) {
         if (w->proxies[i].base.engine != NULL) {

@@ -7,16 +7,13 @@
  * of the old layout.
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../world/seen.h"
 #include "../world/settings.h"
 #include "base/check.h"
 #include "list/core/expiry.h"
-#include "maybe.h"
+#include "dialects_maybe.h"
+#include "sweep.h"
 
 static const struct op_spec ops_a[] = {
     {"lconvert", LIST_CONVERT, NULL}, {"lcompact", LIST_COMPACT, NULL}, {"ladd x", LIST_ADD, "x"},
@@ -28,9 +25,6 @@ static const struct op_spec ops_b[] = {
     {"lset t u", LIST_SET, "tu"},     {"ldrop", LIST_DROP, NULL}, {"lcompact", LIST_COMPACT, NULL},
     {"lconvert", LIST_CONVERT, NULL},
 };
-/* Of each family of two operations. */
-#define SHOWN_MAX 1
-#define COUNT(array) ((unsigned)(sizeof(array) / sizeof(array)[0]))
 
 static const struct op_spec look = {"lget", LIST_GET, NULL};
 static const struct op_spec convert = {"lconvert", LIST_CONVERT, NULL};
@@ -132,7 +126,7 @@ struct outcome {
     } while (0)
 
 /* Returns how many sublists are stored; what a native list of that name does not have is wrong. */
-static unsigned count_sublists(const struct steps_world *w, struct outcome *outcome)
+static unsigned count_sublists(const struct dialect_world *w, struct outcome *outcome)
 {
     unsigned sublists = 0;
     const struct item *item;
@@ -151,7 +145,7 @@ static unsigned count_sublists(const struct steps_world *w, struct outcome *outc
 }
 
 /* Nothing of the old layout, and no sublists without a name in the head. */
-static void check_tidy(struct steps_world *w, struct outcome *outcome)
+static void check_tidy(struct dialect_world *w, struct outcome *outcome)
 {
     static const struct op_spec compact = {"lcompact", LIST_COMPACT, NULL};
     static const struct op_spec stat = {"lstat", LIST_STAT, NULL};
@@ -193,7 +187,7 @@ static void reverse(char *text)
 }
 
 /* Another proxy reads it, converts it, and reads it as a native list. */
-static void check_end(struct steps_world *w, const struct one_case *c, const struct maybe *maybe,
+static void check_end(struct dialect_world *w, const struct one_case *c, const struct maybe *maybe,
                       bool weak, struct outcome *outcome)
 {
     char before[LETTERS + 1];
@@ -227,7 +221,7 @@ static void check_end(struct steps_world *w, const struct one_case *c, const str
 
 /* Who looks at the end knows only what is stored: that it finds the same as in a case before, of
  * which the same was expected, it need not show again. */
-static void check_end_once(struct steps_world *w, const struct one_case *c,
+static void check_end_once(struct dialect_world *w, const struct one_case *c,
                            const struct maybe *maybe, bool weak, struct outcome *outcome)
 {
     static struct seen good; /* of this variant: its process has no other */
@@ -243,7 +237,7 @@ static void check_end_once(struct steps_world *w, const struct one_case *c,
     }
 }
 
-static letters make_sublists(struct steps_world *w)
+static letters make_sublists(struct dialect_world *w)
 {
     static const struct op_spec held = {"four sublists", LIST_ADD, "abde"};
     static const char *const names[] = {LIST_KEY ".0", LIST_KEY ".1", LIST_KEY ".2", LIST_KEY ".3",
@@ -257,7 +251,7 @@ static letters make_sublists(struct steps_world *w)
     return applied(&held, 0);
 }
 
-static letters make_scene(struct steps_world *w, const struct one_case *c, struct config *setup)
+static letters make_scene(struct dialect_world *w, const struct one_case *c, struct config *setup)
 {
     letters set = is_short(c->variant) ? make_sublists(w) : 0;
     const struct config *config = w->config;
@@ -285,7 +279,7 @@ static letters make_scene(struct steps_world *w, const struct one_case *c, struc
 
 /* While A and B have done some of their steps: readers see what a moment of both allows, a client
  * by hand the same; and what that one does counts. */
-static void watch(struct steps_world *w, letters first, struct outcome *outcome)
+static void watch(struct dialect_world *w, letters first, struct outcome *outcome)
 {
     const struct asked *a = &w->proxies[PROXY_A].asked, *b = &w->proxies[PROXY_B].asked;
     struct maybe maybe = {0};
@@ -312,7 +306,7 @@ static void watch(struct steps_world *w, letters first, struct outcome *outcome)
 
 /* A pair that no client changes any more: it folds to what it needs, and a client by hand sees the
  * same. */
-static void check_pair(struct steps_world *w, const struct maybe *maybe, struct outcome *outcome)
+static void check_pair(struct dialect_world *w, const struct maybe *maybe, struct outcome *outcome)
 {
     static const struct op_spec compact = {"lcompact", LIST_COMPACT, NULL};
     static const struct op_spec stat = {"lstat", LIST_STAT, NULL};
@@ -352,9 +346,6 @@ static void expect_end(struct maybe *maybe, const struct one_case *c, letters fi
     }
 }
 
-/* SAME: not checked, as another case must end like this one. NONE: a proxy comes to rest before. */
-enum result { DONE, SAME, NONE };
-
 /* Would A's end be as if less had been lost? */
 static bool loss_is_same(const struct proxy *a, enum lost lost)
 {
@@ -370,7 +361,7 @@ static bool loss_is_same(const struct proxy *a, enum lost lost)
 }
 
 /* A is interrupted; then B, to its end, or for q steps, behind which it crashes as well. */
-static enum result interrupt(struct steps_world *w, const struct one_case *c)
+static enum result interrupt(struct dialect_world *w, const struct one_case *c)
 {
     struct proxy *a = &w->proxies[PROXY_A].base, *b = &w->proxies[PROXY_B].base;
     if (!steps_take(w, PROXY_A, c->p) || TAILQ_EMPTY(&a->flights)) {
@@ -378,7 +369,7 @@ static enum result interrupt(struct steps_world *w, const struct one_case *c)
     }
     bool crash_again = c->family == FAMILY_CRASH && c->lost == LOST_NONE && crash_is_same(a);
     if (crash_again || (c->family != FAMILY_DOWN && loss_is_same(a, c->lost))) {
-        return SAME;
+        return SAME_ROW;
     }
     if (c->family == FAMILY_CRASH) {
         steps_crash(w, PROXY_A, c->lost);
@@ -404,7 +395,7 @@ static enum result interrupt(struct steps_world *w, const struct one_case *c)
 }
 
 /* Some steps of A, some of B, then A to its end, and B. */
-static enum result meet(struct steps_world *w, const struct one_case *c, letters first,
+static enum result meet(struct dialect_world *w, const struct one_case *c, letters first,
                         struct outcome *outcome, bool *before)
 {
     bool reached = steps_take(w, PROXY_A, c->p);
@@ -420,7 +411,7 @@ static enum result meet(struct steps_world *w, const struct one_case *c, letters
     return reached ? DONE : NONE;
 }
 
-static void check_case(struct steps_world *w, const struct one_case *c, letters first,
+static void check_case(struct dialect_world *w, const struct one_case *c, letters first,
                        bool both_before, struct outcome *outcome)
 {
     const struct asked *a = &w->proxies[PROXY_A].asked, *b = &w->proxies[PROXY_B].asked;
@@ -445,7 +436,7 @@ static void check_case(struct steps_world *w, const struct one_case *c, letters 
     }
 }
 
-static enum result run(struct steps_world *w, const struct one_case *c, struct outcome *outcome,
+static enum result run(struct dialect_world *w, const struct one_case *c, struct outcome *outcome,
                        struct config *setup)
 {
     letters first = make_scene(w, c, setup);
@@ -463,71 +454,45 @@ static enum result run(struct steps_world *w, const struct one_case *c, struct o
     return w->base.failed ? DONE : result;
 }
 
-/* ---- all cases ---- */
+/* ---- which cases there are ---- */
 
-struct tally {
-    uint64_t passed, failed;
-    uint64_t shown; /* of this group */
+static const struct row rows[VARIANTS] = {
+    {"native", ""},
+    {"simple", ""},
+    {"tombstone", ""},
+    {"signed", ""},
+    {"paired", ""},
+    {"flip", ""},
+    {"marker", ""},
+    {"sublists", ""},
+    {"ring", ""},
+    {"tombstone, blind", ""},
+    {"paired, blind", ""},
+    {"ring, bare", ""},
+    {"sublists, short", ""},
+    {"paired, own key", ""},
+    {"paired, own key, blind", ""},
+    {"sublists, commas", ""},
+    {"sublists, short commas", ""},
 };
 
-static const char *const variant_names[VARIANTS] = {"native",
-                                                    "simple",
-                                                    "tombstone",
-                                                    "signed",
-                                                    "paired",
-                                                    "flip",
-                                                    "marker",
-                                                    "sublists",
-                                                    "ring",
-                                                    "tombstone, blind",
-                                                    "paired, blind",
-                                                    "ring, bare",
-                                                    "sublists, short",
-                                                    "paired, own key",
-                                                    "paired, own key, blind",
-                                                    "sublists, commas",
-                                                    "sublists, short commas"};
+/* Of the group under way. */
+static struct config *config, *native, *setup;
+static struct dialect_world world;
 
-struct sweep {
-    struct config *config, *native, *setup;
-    struct steps_world world;
-    struct tally tally;
-};
+static struct one_case case_of(const struct case_id *id)
+{
+    const unsigned *n = id->n;
+    return (struct one_case){n[0], n[1], n[2], n[3], (enum family)n[4], (enum lost)n[5],
+                             n[6], n[7]};
+}
 
 static enum result try_case(struct sweep *s, const struct one_case *c)
 {
-    struct outcome outcome = {{0}};
-    /* A client by hand knows nothing of a list that moves. */
-    bool stays = c->family == FAMILY_WATCH;
-    if (stays && (ops_a[c->a].verb == LIST_CONVERT || ops_b[c->b].verb == LIST_CONVERT)) {
-        return NONE;
-    }
-    steps_init(&s->world, stays ? s->setup : s->config, s->native);
-    enum result result = run(&s->world, c, &outcome, s->setup);
-    steps_fini(&s->world);
-    if (s->world.base.failed) {
-        memcpy(outcome.text, s->world.base.violation, sizeof outcome.text);
-    }
-    if (result != DONE) {
-        return result;
-    }
-    if (outcome.text[0] == '\0') {
-        s->tally.passed++;
-        return DONE;
-    }
-    s->tally.failed++;
-    if (s->tally.shown++ < SHOWN_MAX) {
-        printf("FAILED --case %u,%u,%u,%u,%u,%u,%u,%u (%s scene %u: %s of A, %s of B, %s): %s\n",
-               c->variant, c->scene, c->a, c->b, c->family, c->lost, c->p, c->q,
-               variant_names[c->variant], c->scene, ops_a[c->a].name, ops_b[c->b].name,
-               family_names[c->family], outcome.text);
-        fflush(stdout);
-    }
-    /* A proxy that never comes to rest does so in the rest of the row, too. */
-    return s->world.base.failed ? NONE : DONE;
+    struct case_id id = {{c->variant, c->scene, c->a, c->b, c->family, c->lost, c->p, c->q}};
+    return sweep_try(s, &id, c->variant);
 }
 
-/* A case with q = 0 that is another one's is so because of A: it is with any q. */
 static void sweep_steps(struct sweep *s, struct one_case c)
 {
     enum result result = DONE;
@@ -542,122 +507,107 @@ static void sweep_steps(struct sweep *s, struct one_case c)
 /* With all that may go wrong. */
 static void sweep_operations(struct sweep *s, struct one_case c)
 {
-    unsigned families = dialect_of_variant(c.variant) == DIALECT_PAIRED ? FAMILIES : FAMILY_WATCH;
+    bool paired = dialect_of_variant(c.variant) == DIALECT_PAIRED;
+    /* A client by hand knows nothing of a list that moves. */
+    bool moves = ops_a[c.a].verb == LIST_CONVERT || ops_b[c.b].verb == LIST_CONVERT;
+    unsigned families = paired && !moves ? FAMILIES : FAMILY_WATCH;
     for (c.family = 0; c.family < families; c.family++) {
-        bool once = c.family >= FAMILY_DOWN;
-        enum lost kinds = once ? 1 : LOST_KINDS;
-        s->tally.shown = 0;
+        enum lost kinds = c.family >= FAMILY_DOWN ? 1 : LOST_KINDS;
         for (c.lost = 0; c.lost < kinds; c.lost++) {
             sweep_steps(s, c);
         }
     }
 }
 
-static void sweep_begin(struct sweep *s, unsigned variant)
-{
-    s->config = make_config(variant, true);
-    s->native = make_config(DIALECT_NATIVE, false);
-    s->setup = make_config(variant, false);
-}
+/* ---- the table ---- */
 
-static void sweep_end(struct sweep *s)
-{
-    world_fini(&s->world.base);
-    config_destroy(&s->config);
-    config_destroy(&s->native);
-    config_destroy(&s->setup);
-}
-
-static void sweep_variant(unsigned variant, struct tally *tally)
-{
-    static struct sweep s;
-    sweep_begin(&s, variant);
-    struct one_case c = {.variant = variant};
-    /* A ring has no deletions, and shows what was added twice twice. */
-    unsigned scene_count =
-        is_short(variant) ? 1 : COUNT(scenes) - (dialect_of_variant(variant) == DIALECT_RING);
-    for (c.scene = 0; c.scene < scene_count; c.scene++) {
-        for (c.a = 0; c.a < COUNT(ops_a); c.a++) {
-            for (c.b = 0; c.b < COUNT(ops_b); c.b++) {
-                sweep_operations(&s, c);
-            }
-        }
-    }
-    sweep_end(&s);
-    *tally = s.tally;
-}
-
-static int run_one(const char *text)
-{
-    static struct sweep s;
-    unsigned f[8];
-    if (sscanf(text, "%u,%u,%u,%u,%u,%u,%u,%u", &f[0], &f[1], &f[2], &f[3], &f[4], &f[5], &f[6],
-               &f[7]) != 8) {
-        return 2;
-    }
-    trace_mode = TRACE_PRINT;
-    struct one_case c = {f[0], f[1], f[2], f[3], (enum family)f[4], (enum lost)f[5], f[6], f[7]};
-    sweep_begin(&s, c.variant);
-    (void)try_case(&s, &c);
-    sweep_end(&s);
-    return s.tally.failed > 0;
-}
-
-/* Those that take longest first. */
+/* A variant; those that take longest first. */
 static const unsigned order[] = {
     DIALECT_RING,      BARE_RING,        DIALECT_FLIP,    DIALECT_MARKER,
     DIALECT_PAIRED,    DIALECT_SUBLISTS, DIALECT_SIGNED,  DIALECT_SIMPLE,
     DIALECT_TOMBSTONE, BLIND_PAIRED,     BLIND_TOMBSTONE, SHORT_SUBLISTS,
     OWN_PAIRED,        OWN_BLIND_PAIRED, COMMA_SUBLISTS,  SHORT_COMMA_SUBLISTS};
 
-/* Each in a process of its own. Returns how many of them died. */
-static unsigned run_all(unsigned jobs, struct tally *tallies)
+static unsigned group_count(void)
 {
-    unsigned started = 0, running = 0, died = 0;
-    while (started < COUNT(order) || running > 0) {
-        if (started < COUNT(order) && running < jobs) {
-            unsigned variant = order[started++];
-            pid_t pid = fork();
-            CHECK(pid >= 0);
-            if (pid == 0) {
-                sweep_variant(variant, &tallies[variant]);
-                fflush(stdout);
-                _exit(0);
-            }
-            running++;
-        } else {
-            int status;
-            CHECK(wait(&status) > 0);
-            died += status != 0;
-            running--;
-        }
-    }
-    return died;
+    return COUNT(order);
 }
 
-int main(int argc, char **argv)
+static void begin(const struct case_id *id)
 {
-    uint64_t jobs = 1, passed = 0;
-    if (argc == 3 && strcmp(argv[1], "--case") == 0) {
-        return run_one(argv[2]);
-    }
-    bool jobs_given = argc == 3 && strcmp(argv[1], "--jobs") == 0 &&
-                      slice_to_u64(slice_of(argv[2]), &jobs) && jobs > 0 && jobs < 1000;
-    if (argc != 1 && !jobs_given) {
-        fprintf(stderr, "usage: steps [--jobs N | --case A,B,...]\n");
-        return 2;
-    }
-    size_t size = VARIANTS * sizeof(struct tally);
-    struct tally *tallies =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    CHECK(tallies != MAP_FAILED);
-    uint64_t failed = run_all((unsigned)jobs, tallies);
-    for (unsigned v = DIALECT_SIMPLE; v < VARIANTS; v++) {
-        printf("%-22s %8llu cases\n", variant_names[v],
-               (unsigned long long)(tallies[v].passed + tallies[v].failed));
-        passed += tallies[v].passed;
-        failed += tallies[v].failed;
-    }
-    printf("%llu passed, %llu failed\n", (unsigned long long)passed, (unsigned long long)failed);
-    return failed > 0;
+    unsigned variant = id->n[0];
+    config = make_config(variant, true);
+    native = make_config(DIALECT_NATIVE, false);
+    setup = make_config(variant, false);
 }
+
+static void end(void)
+{
+    world_fini(&world.base);
+    config_destroy(&config);
+    config_destroy(&native);
+    config_destroy(&setup);
+}
+
+static void run_group(struct sweep *s, unsigned group)
+{
+    struct one_case c = {.variant = order[group]};
+    struct case_id id = {{c.variant}};
+    begin(&id);
+    /* A ring has no deletions, and shows what was added twice twice. */
+    unsigned scene_count =
+        is_short(c.variant) ? 1 : COUNT(scenes) - (dialect_of_variant(c.variant) == DIALECT_RING);
+    for (c.scene = 0; c.scene < scene_count; c.scene++) {
+        for (c.a = 0; c.a < COUNT(ops_a); c.a++) {
+            for (c.b = 0; c.b < COUNT(ops_b); c.b++) {
+                sweep_operations(s, c);
+            }
+        }
+    }
+    end();
+}
+
+static enum result play(const struct case_id *id, bool trace, char wrong[WRONG_MAX])
+{
+    struct one_case c = case_of(id);
+    struct outcome outcome = {{0}};
+    trace_mode = trace ? TRACE_PRINT : TRACE_OFF;
+    steps_init(&world, c.family == FAMILY_WATCH ? setup : config, native);
+    enum result result = run(&world, &c, &outcome, setup);
+    steps_fini(&world);
+    snprintf(wrong, WRONG_MAX, "%s", world.base.failed ? world.base.violation : outcome.text);
+    return result;
+}
+
+static bool describe(const struct case_id *id, char *out, size_t cap)
+{
+    struct one_case c = case_of(id);
+    if (c.variant >= VARIANTS || c.scene >= COUNT(scenes) || c.a >= COUNT(ops_a) ||
+        c.b >= COUNT(ops_b) || c.family >= FAMILIES || c.lost >= LOST_KINDS) {
+        return false;
+    }
+    snprintf(out, cap, "%s, scene %u, %s of A, %s of B, %s: A takes %u steps, B %u",
+             rows[c.variant].name, c.scene, ops_a[c.a].name, ops_b[c.b].name,
+             family_names[c.family], c.p, c.q);
+    return true;
+}
+
+static void print_bounds(void)
+{
+    printf("%u scenes x %u operations of A x %u of B; left out: as of native lists, and losses of "
+           "which nothing arrives that changes anything\n",
+           COUNT(scenes), COUNT(ops_a), COUNT(ops_b));
+}
+
+const struct table dialects_table = {
+    .name = "dialects",
+    .rows = rows,
+    .row_count = VARIANTS,
+    .group_count = group_count,
+    .run_group = run_group,
+    .begin = begin,
+    .end = end,
+    .play = play,
+    .describe = describe,
+    .print_bounds = print_bounds,
+};

@@ -3,12 +3,12 @@
  * What there is before a case begins: the settings of the list, and what is stored of it. Written
  * out by code of its own, not by the engine's.
  */
-#ifndef CRASH_SCENE_H
-#define CRASH_SCENE_H
+#ifndef SWEEP_NATIVE_SCENE_H
+#define SWEEP_NATIVE_SCENE_H
 
 #include "../world/world.h"
 #include "config/config.h"
-#include "history.h"
+#include "native_history.h"
 
 #define LIST_KEY "L"
 #define GRACE_S 2
