@@ -323,3 +323,15 @@ def test_a_full_queue_refuses_at_once(daemon, memcached):
         assert all(line.startswith(b"SERVER_ERROR backend ") for line in lines)
         assert len(set(lines)) > 1
         wait_until("it works again", lambda: conn.set("key", "x") == b"STORED")
+
+
+@pytest.mark.parametrize("args, says", [((), 1), (("-R", 200), 0)])
+def test_a_server_that_takes_few_requests_at_a_time_is_named_once(start_memcached, start_daemon, args, says):
+    server = start_memcached(*args)
+    daemon = start_daemon([server])
+    with daemon.conn() as conn:
+        assert conn.set("k", "v") == b"STORED"
+        server.restart()
+        wait_until("the server is used again", lambda: conn.set("k", "v") == b"STORED")
+    daemon.stop()
+    assert daemon.log().count("takes 20 requests of a connection at a time") == says

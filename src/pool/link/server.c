@@ -111,6 +111,13 @@ void server_learn(struct server *server, const struct handshake *hs, const struc
                  server->config->name);
         server->cas_warned = true;
     }
+    if (hs->takes_few && !server->few_told && server->context->watch) {
+        log_info(
+            "backend %s: takes 20 requests of a connection at a time, its default: with -R 200 "
+            "or more it has less work with a proxy",
+            server->config->name);
+        server->few_told = true;
+    }
     pthread_mutex_lock(&server->text_lock);
     memcpy(server->version_text, hs->version, sizeof server->version_text);
     address_text(address, server->address_text);

@@ -29,7 +29,7 @@ struct server {
     uint64_t version;           /* of location; changes with its address */
     struct be_caps caps;
     bool caps_known;
-    bool cas_warned;
+    bool cas_warned, few_told;
     struct health *health; /* all workers' */
     LIST_ENTRY(server) health_link;
     bool is_lost; /* to this worker, as its health has it */

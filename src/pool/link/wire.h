@@ -69,6 +69,7 @@ struct handshake {
     bool cas_disabled;
     bool flush_disabled;
     bool evictions_disabled;
+    bool takes_few; /* requests of a connection, before it turns to the next: memcached's default */
 };
 
 enum handshake_result {

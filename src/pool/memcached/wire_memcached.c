@@ -79,6 +79,8 @@ static void take_setting(struct handshake *hs, struct slice line)
         hs->flush_disabled = true;
     } else if (slice_equal(line, SLICE_LIT("STAT evictions off"))) {
         hs->evictions_disabled = true;
+    } else if (slice_equal(line, SLICE_LIT("STAT reqs_per_event 20"))) {
+        hs->takes_few = true;
     }
 }
 
