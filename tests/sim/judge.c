@@ -486,6 +486,9 @@ static void judge_change(struct oracle *o, struct session_model *session, struct
     if ((exact || blind) && c->status != LIST_OK) {
         leases_note_refused(o, call);
     }
+    if (call->is_void && c->status == LIST_OK) {
+        wrong(o, call, "done, though the list was missing, and no client had a lease to fill it");
+    }
     if (c->verb == LIST_LEASE && !leases_answered(o, call)) {
         wrong(o, call, "no lease would give this answer");
     }

@@ -62,6 +62,7 @@ struct sim_call {
     unsigned clears;                   /* LIST_DROP: how often it dropped items */
     bool made_version;                 /* the request that carried it changed the content */
     bool pends;                        /* it was appended to a list that was missing */
+    bool is_void;                      /* ... which no client had a lease to fill */
     uint32_t laid_version, laid_order; /* ... and laid behind what filled it; 0: never */
     unsigned lost;                     /* so many of these a failover has lost */
     uint32_t applied_version;

@@ -114,6 +114,8 @@ static struct config *make_config(const struct sim_world *w, unsigned proxy, uns
     }
     config->tracked_lists = p->lists > 2 ? p->lists - 1 : 2;
     settings_finish(config);
+    (void)snprintf(config->pools[0].next_name, sizeof config->pools[0].next_name, "%s",
+                   p->moving ? "next" : "");
     if (p->couchbase != COUCHBASE_NOT) {
         policy->pool_type = POOL_COUCHBASE;
         policy->placement = PLACEMENT_SPREAD;

@@ -293,8 +293,8 @@ class Run:
 
     def judge_leftovers(self):
         """What no head names is documented only where a server with heads was restarted, or a proxy
-        wrote for longer than its grace time, or into a list that was dropped, and was killed or did
-        not learn what became of that. Then scripts/sweep finds it; in a bucket nothing does
+        wrote for longer than its grace time, or into a list that was dropped or missing, and was
+        killed or did not learn what became of that. Then scripts/sweep finds it; in a bucket nothing does
         (docs/couchbase.md)."""
 
         def strays():
@@ -304,7 +304,7 @@ class Run:
         if self.plan:
             if not self.cluster.memcacheds:
                 return
-            command = [str(ROOT / "scripts/sweep"), "--delete", "--spread", "--wait", "0.5"]
+            command = [str(ROOT / "scripts/sweep"), "--delete", "--spread", "--wait", "0.5", "--grace", "0"]
             command += [memcached.address for memcached in self.cluster.memcacheds]
             done = subprocess.run(command, capture_output=True, text=True)
             assert done.returncode == 0, f"scripts/sweep: {done.stdout}{done.stderr}"

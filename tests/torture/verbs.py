@@ -75,10 +75,6 @@ class Request:
         return self.verb in ("ladd", "ldel", "lset", "laddx", "ldelx", "lcreate", "ldrop")
 
 
-# What fits one append. While a longer content fills a missing list that refuses, a worker that still
-# knows it answers changes as done that no reader sees (docs/guarantees.md, what is not guaranteed).
-SHORT_CONTENT = 12
-
 # form: (verb in the history, weight, items at most; 0: none)
 FORMS = {
     "ladd": ("ladd", 24, 5),
@@ -131,8 +127,6 @@ def draw_list_request(rng):
     lists = tuple(rng.choices(LISTS, WEIGHTS))
     if verb in ("lset", "ldrop") and lists[0].lasting and rng.random() < 0.9:
         form, verb, most = "ladd", "ladd", 5
-    if lists[0].refuse:
-        most = min(most, SHORT_CONTENT)
     universe = lists[0].universe
     if form in ("lget", "lgetb") and rng.random() < 0.2:
         lists = tuple(rng.sample(LISTS, 3))

@@ -324,31 +324,103 @@ static void test_put_without_token_replaces_what_was_appended(void **state)
     script_expect_done(s, LIST_OK);
 }
 
-/* What is announced in an absent head has to be found again: the head does not expire any more. */
-static void test_long_put_keeps_the_head(void **state)
+/* A content that fits no log. */
+static void put_long(struct script *s, enum list_condition condition, uint64_t token)
 {
-    struct script *s = *state;
-    struct slice items[40];
-    char text[40][8];
+    static struct slice items[40];
+    static char text[40][8];
     for (int i = 0; i < 40; i++) {
         items[i] = slice_make(text[i], (size_t)snprintf(text[i], sizeof text[i], "item%d", i));
     }
     s->rig.config->lists[0].log_limit_bytes = 256;
-    s->call.condition = LIST_IF_LEASED;
-    s->call.expected = 77;
+    s->call.has_exptime = true; /* else it would be an lset */
+    s->call.condition = condition;
+    s->call.expected = token;
     script_submit(s, LIST_PUT, items, 40);
-    show_head(s, LEASED, 90);
-    struct be_request *request = rig_take(&s->rig, BE_CAS, "k#");
-    assert_int_equal(request->exptime, 0);
-    assert_true(slice_starts_with(request->value, slice_of(LEASED "~")));
-    rig_answer(&s->rig, request, BE_STORED, NULL, -1);
-    request = engine_take_request(s->rig.engine);
+}
+
+static void expect_sublist(struct script *s, enum be_verb verb, enum be_status status)
+{
+    (void)engine_run(s->rig.engine, s->rig.now);
+    struct be_request *request = engine_take_request(s->rig.engine);
     assert_non_null(request);
-    assert_int_equal(request->verb, BE_ADD);
+    assert_int_equal(request->verb, verb);
+    assert_int_equal(request->key_len, sizeof "k#aaaaaaaaaaaaa.0" - 1);
+    rig_answer(&s->rig, request, status, NULL, -1);
+}
+
+/* The head that names the run, and nothing else. */
+static void expect_filled(struct script *s, enum be_verb verb)
+{
+    struct be_request *request = rig_take(&s->rig, verb, "k#");
+    assert_int_equal(request->exptime, 0);
+    assert_int_equal(request->value.len, sizeof "^1 aaaaaaaaaaaaa.1:364:40\n" - 1);
     rig_answer(&s->rig, request, BE_STORED, NULL, -1);
-    /* A drop in the meantime: the announcement has gone, and with it the token. */
+}
+
+/* A head to announce in could be appended to, by a worker that takes the list for one that is
+ * there. */
+static void test_long_put_makes_no_head_to_announce_in(void **state)
+{
+    struct script *s = *state;
+    put_long(s, LIST_ALWAYS, 0);
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    expect_sublist(s, BE_ADD, BE_STORED);
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    expect_filled(s, BE_ADD);
+    script_expect_done(s, LIST_OK);
+}
+
+/* Nor does it announce in a head that is there, and goes by itself. */
+static void test_long_put_leaves_the_lease_its_time(void **state)
+{
+    struct script *s = *state;
+    put_long(s, LIST_IF_LEASED, 77);
+    show_head(s, LEASED, 90);
+    expect_sublist(s, BE_ADD, BE_STORED);
+    show_head(s, LEASED, 80);
+    expect_filled(s, BE_CAS);
+    script_expect_done(s, LIST_OK);
+    /* The lease has gone in the meantime. */
+    put_long(s, LIST_IF_LEASED, 77);
+    show_head(s, LEASED, 90);
+    expect_sublist(s, BE_ADD, BE_STORED);
     show_head(s, "^1 ?0.0\n", -1);
     script_expect_answer(s, LIST_EXISTS);
+    expect_sublist(s, BE_DELETE, BE_DELETED);
+    /* There is nothing to withdraw; what is left of the lease is looked at, to be removed. */
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+}
+
+/* A list that another client has made is announced in, as ever, under another name. */
+static void test_long_put_meets_a_list(void **state)
+{
+    struct script *s = *state;
+    put_long(s, LIST_ALWAYS, 0);
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    expect_sublist(s, BE_ADD, BE_STORED);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:y");
+    expect_sublist(s, BE_DELETE, BE_DELETED);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:y");
+    struct be_request *append = rig_take(&s->rig, BE_APPEND, "k#");
+    assert_int_equal(append->value.p[0], '~');
+    rig_answer(&s->rig, append, BE_REFUSED, NULL, -1);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:y");
+    script_expect_done(s, LIST_SERVER_ERROR);
+}
+
+/* scripts/sweep could have deleted what no head names. */
+static void test_long_put_that_takes_long_is_given_up(void **state)
+{
+    struct script *s = *state;
+    put_long(s, LIST_ALWAYS, 0);
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    expect_sublist(s, BE_ADD, BE_STORED);
+    struct be_request *get = rig_take(&s->rig, BE_GET, "k#");
+    s->rig.now.wall_s += 150;
+    rig_answer(&s->rig, get, BE_MISS, NULL, -1);
+    script_expect_answer(s, LIST_SERVER_ERROR);
+    expect_sublist(s, BE_DELETE, BE_DELETED);
 }
 
 /* An lset of a worker that has not noticed: it looks behind it, and has the head written anew. */
@@ -567,7 +639,10 @@ int main(void)
         refuse_test(test_put_with_another_token_does_nothing),
         refuse_test(test_put_whose_lease_has_gone_does_nothing),
         refuse_test(test_put_without_token_replaces_what_was_appended),
-        refuse_test(test_long_put_keeps_the_head),
+        refuse_test(test_long_put_makes_no_head_to_announce_in),
+        refuse_test(test_long_put_leaves_the_lease_its_time),
+        refuse_test(test_long_put_meets_a_list),
+        refuse_test(test_long_put_that_takes_long_is_given_up),
         refuse_test(test_lset_does_not_keep_the_time_of_a_lease),
         refuse_test(test_a_filled_list_does_not_outlive_its_sublists),
         refuse_test(test_a_filled_list_with_a_time_has_sublists_with_one),

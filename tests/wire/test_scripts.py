@@ -184,7 +184,7 @@ def fill(conn, key, count):
 
 
 def sweep(*args):
-    return run_well("sweep", "--wait", 0.1, *args)
+    return run_well("sweep", "--wait", 0.1, "--grace", 0, *args)
 
 
 @pytest.mark.config(lists=TINY)
@@ -218,6 +218,16 @@ def test_sweep_removes_the_orphan_and_nothing_else(conn, memcached):
     assert conn.lget("fruit") == items
     assert conn.lget("with#hash#aaaaaaaaaaaaa.0") == odd
     assert "0 removed" in sweep("--delete", memcached.address)
+
+
+def test_sweep_leaves_alone_what_was_just_written(memcached):
+    """A proxy that fills a missing list announces nothing (on_missing = refuse)."""
+    with memcached.conn() as direct:
+        assert direct.set(ORPHAN, SUBLIST) == b"STORED"
+        out = run_well("sweep", "--wait", 0, "--delete", memcached.address)
+        assert " 0 removed" in out and "1 younger than --grace" in out
+        assert direct.get(ORPHAN) == SUBLIST
+        assert "1 removed" in sweep("--delete", memcached.address)
 
 
 def test_sweep_asks_the_hash_table_for_names(memcached):
@@ -308,7 +318,7 @@ def test_sweep_beside_a_working_proxy_removes_nothing(daemon, memcached):
     worker.start()
     try:
         for _ in range(8):
-            assert " 0 removed" in run_well("sweep", "--wait", 0, "--delete", memcached.address)
+            assert " 0 removed" in run_well("sweep", "--wait", 0, "--grace", 0, "--delete", memcached.address)
     finally:
         state["stop"] = True
         worker.join()
@@ -356,7 +366,7 @@ def test_sweep_with_a_server_that_is_down(memcacheds):
         assert done.returncode == 1
         assert dead.address in done.stderr
         assert direct.get(ORPHAN) == SUBLIST, "a spread sweep needs all servers"
-        done = run("sweep", "--wait", 0, "--delete", alive.address, dead.address)
+        done = run("sweep", "--wait", 0, "--grace", 0, "--delete", alive.address, dead.address)
         assert done.returncode == 1
         assert f"{dead.address}: " in done.stderr
         assert direct.get(ORPHAN) is None

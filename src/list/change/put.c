@@ -195,25 +195,18 @@ static enum progress look_step(struct engine *e, struct op_put *p, const struct 
 
 /* ---- publishing ---- */
 
-static struct block *new_head(const struct op_put *p)
-{
-    struct block *value = block_new(p->item_bytes + 8);
-    struct head_marks marks = {.cap = p->items.cap};
-    head_append_header(&value, &marks, NULL, 0, NULL, 0);
-    append_items(p, &value);
-    return value;
-}
-
-/* The head that was read, with the content in place of its own. What proxies have appended to a
- * list that is missing stands behind the content, unless that is to be all. */
+/* The head that was read, or a new one, with the content in place of its own. What proxies have
+ * appended to a list that is missing stands behind the content, unless that is to be all. */
 static struct block *filled_head(struct engine *e, struct op_put *p)
 {
+    struct head nothing = {0};
+    const struct head *head = p->head != NULL ? p->head : &nothing;
     struct layout layout;
     struct carry carry = {.own = p->is_long ? &p->writer.announcement.range.name : NULL,
                           .now_s = e->now.wall_s,
                           .grace_s = p->op.list->policy->announcement_grace_s,
                           .keep_ops = put_is_absent(p) && p->call->condition != LIST_ALWAYS};
-    layout_init(&layout, p->head);
+    layout_init(&layout, head);
     layout_drop_runs(&layout, 0, layout.run_count);
     layout_fill(&layout);
     layout.marks.cap = p->items.cap;
@@ -224,13 +217,13 @@ static struct block *filled_head(struct engine *e, struct op_put *p)
         struct block *entries = block_new(p->item_bytes);
         append_items(p, &entries);
         capped_fill(&layout.log, layout.marks.cap, slice_make(entries->data, entries->used),
-                    p->head->log);
+                    head->log);
         block_unref(&entries);
         carry.keep_ops = false;
     } else if (!p->is_long) {
         append_items(p, &layout.log);
     }
-    metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, p->head->log, &carry));
+    metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, head->log, &carry));
     struct block *value = layout_value(&layout);
     layout_fini(&layout);
     return value;
@@ -240,6 +233,12 @@ bool put_is_announced(const struct op_put *p)
 {
     return p->head != NULL &&
            log_has_announcement(p->head->announcements, &p->writer.announcement.range.name);
+}
+
+/* May the run be named by what takes the place of the head that was read last? */
+static bool may_publish(const struct op_put *p)
+{
+    return p->unannounced ? p->missing : put_is_announced(p);
 }
 
 struct life put_life(const struct op_put *p)
@@ -252,8 +251,9 @@ struct life put_life(const struct op_put *p)
  * or the writing took long: the last CAS was refused, and the head is still the same. */
 static bool outlives_run(const struct op_put *p)
 {
-    return p->is_long && p->writer.until_s != 0 && p->tries > 0 && p->head != NULL &&
-           p->head->cas == p->sent_cas && p->head->epoch == p->sent_epoch;
+    uint64_t cas = p->head != NULL ? p->head->cas : 0, epoch = p->head != NULL ? p->head->epoch : 0;
+    return p->is_long && p->writer.until_s != 0 && p->refusal == BE_EXISTS && cas == p->sent_cas &&
+           epoch == p->sent_epoch;
 }
 
 static void emit_content(struct engine *e, struct op_put *p)
@@ -264,13 +264,13 @@ static void emit_content(struct engine *e, struct op_put *p)
         life.strict = true;
     }
     block_unref(&p->value);
-    p->value = p->head == NULL ? new_head(p) : filled_head(e, p);
+    p->value = filled_head(e, p);
     p->sent = true;
+    p->sent_cas = p->head != NULL ? p->head->cas : 0;
+    p->sent_epoch = p->head != NULL ? p->head->epoch : 0;
     if (p->head == NULL) {
         emit_add_head_for(e, &p->op, &life, p->value, PUT_TAG_PUBLISH);
     } else {
-        p->sent_cas = p->head->cas;
-        p->sent_epoch = p->head->epoch;
         emit_cas_for(e, &p->op, p->head, &life, p->value, PUT_TAG_PUBLISH);
     }
 }
@@ -305,6 +305,7 @@ static void note_published(struct engine *e, struct op_put *p)
 static bool published(struct engine *e, struct op_put *p, const struct op_event *event)
 {
     p->sent = false;
+    p->refusal = event->status;
     if (event->status == BE_STORED) {
         note_published(e, p);
         return true;
@@ -345,6 +346,7 @@ static enum progress publish_step(struct engine *e, struct op_put *p, const stru
 {
     struct co *co = &p->op.co;
     CO_BEGIN(co);
+    p->refusal = BE_STORED;
     for (p->tries = 0; p->call != NULL; p->tries++) {
         if (p->tries > 0) {
             CO_SLEEP(&p->op, co, "backing off before publishing again",
@@ -355,7 +357,8 @@ static enum progress publish_step(struct engine *e, struct op_put *p, const stru
             break;
         }
         CO_CALL(co, look_step(e, p, event));
-        p->lost = p->is_long && (!put_is_announced(p) || outlives_run(p));
+        put_check_age(e, p);
+        p->lost = p->is_long && (!may_publish(p) || outlives_run(p));
         if (p->call == NULL || p->lost || p->again) {
             break;
         }
@@ -476,7 +479,7 @@ static enum progress long_step(struct engine *e, struct op_put *p, const struct 
         CO_RETURN(co);
     }
     CO_CALL(co, put_begin_step(e, p, event));
-    if (!p->writer.announced) {
+    if (!p->unannounced && !p->writer.announced) {
         CO_RETURN(co);
     }
     if (put_copies(p) && !p->lost && !writer_failed(&p->writer)) {

@@ -36,15 +36,18 @@ struct op_put {
     unsigned looks;
     unsigned waits;
     struct run_writer writer;
-    uint32_t at; /* how many places of items are written */
-    bool whole;  /* all are */
+    bool unannounced; /* there was no list to announce the run in */
+    uint32_t at;      /* how many places of items are written */
+    bool whole;       /* all are */
     struct block *value;
     struct block *left; /* the head that was seen, as announcing leaves it; NULL: any will do */
     bool sent;          /* the CAS is on its way */
     bool done;
     bool unknown; /* its outcome is not known */
     bool lost;    /* the announcement has gone, or the list is to outlive what was written */
-    uint64_t sent_cas, sent_epoch; /* of the head in whose place the last CAS was to be */
+    uint64_t sent_cas, sent_epoch; /* of the head in whose place the last write was to be; 0: none
+                                    */
+    enum be_status refusal;        /* what became of it; BE_STORED: there was none yet */
     unsigned names, tries, adds;
     char error[LIST_ERROR_MAX];
 };
@@ -67,6 +70,9 @@ bool put_is_bound(const struct op_put *p);
 bool put_is_absent(const struct op_put *p);
 /* Does the head that was read last hold the announcement? */
 bool put_is_announced(const struct op_put *p);
+/* Ends the call when a run that is not announced has half the age at which scripts/sweep takes it
+ * for one that no proxy will ever name. */
+void put_check_age(struct engine *e, struct op_put *p);
 /* Has that head not changed since it was found to be the one that was seen, but for the
  * announcement? Where that matters: LIST_IF_VERSION, and content that was computed from it. */
 bool put_is_left(const struct op_put *p);

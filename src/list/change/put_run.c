@@ -19,11 +19,24 @@ static void watch(struct engine *e, struct op_put *p, struct block **value)
     p->left = block_ref(*value);
 }
 
+static bool refuses(const struct op_put *p)
+{
+    return p->op.list->policy->on_missing == ON_MISSING_REFUSE;
+}
+
+/* A missing list that is no empty one, and whose sublists stay on the server that they are written
+ * to: a list that may move is announced, so that it does not leave them behind. */
+static bool goes_unannounced(const struct engine *e, const struct op_put *p)
+{
+    return p->missing && refuses(p) &&
+           e->config->pools[p->op.list->policy->pool_index].next_name[0] == '\0';
+}
+
 /* A head that holds nothing but the announcement. Where a missing list is not an empty one, it says
  * that the list is missing. */
 static void emit_announcing_head(struct engine *e, struct op_put *p)
 {
-    struct head_marks marks = {.absent = p->op.list->policy->on_missing == ON_MISSING_REFUSE};
+    struct head_marks marks = {.absent = refuses(p)};
     /* An absent one stays as long as it is needed to find what is written. */
     struct life life =
         marks.absent ? (struct life){.kind = LIFE_SECONDS} : life_new(p->op.list->policy);
@@ -126,13 +139,14 @@ enum progress put_begin_step(struct engine *e, struct op_put *p, const struct op
     block_unref(&p->left);
     p->at = 0;
     p->whole = false;
-    if (p->head == NULL) {
+    p->unannounced = goes_unannounced(e, p);
+    if (p->unannounced) {
+        /* Nothing is sent. */
+    } else if (p->head == NULL) {
         emit_announcing_head(e, p);
         CO_AWAIT(co, "making a head to announce in");
         take_announced(p, event);
-        p->op.list->has_head =
-            p->op.list->has_head ||
-            (p->writer.announced && p->op.list->policy->on_missing == ON_MISSING_CREATE);
+        p->op.list->has_head = p->op.list->has_head || (p->writer.announced && !refuses(p));
     } else if (put_is_absent(p) || is_watched(p)) {
         emit_announcing_cas(e, p, is_watched(p));
         CO_AWAIT(co, "announcing a put in the head that was read");
@@ -141,11 +155,11 @@ enum progress put_begin_step(struct engine *e, struct op_put *p, const struct op
         CO_CALL(co, announce_step(e, &p->writer, &p->head, event, "announcing a put"));
         p->lost = p->writer.announced && (!put_is_announced(p) || put_is_absent(p));
     }
-    if (!p->writer.announced && !p->writer.conflict) {
+    if (!p->unannounced && !p->writer.announced && !p->writer.conflict) {
         metric_add(e->metrics, METRIC_list_out_of_memory, p->writer.no_memory);
         put_fail(e, p, p->error);
     }
-    if (p->writer.announced && !p->lost) {
+    if ((p->unannounced || p->writer.announced) && !p->lost) {
         writer_make_index(e, &p->writer, long_bytes(p));
         CO_CALL(co, choose_end_step(e, p, event));
     }
@@ -171,12 +185,21 @@ static bool writing_over(const struct op_put *p)
     return p->whole || p->call == NULL || p->lost || writer_failed(&p->writer);
 }
 
-/* Has the announcement half the age at which others sweep it? */
+/* Has the run half the age at which others sweep it? */
 static bool is_old(const struct engine *e, const struct op_put *p)
 {
     int64_t age_s = e->now.wall_s - p->writer.announcement.created_s;
     int64_t grace_s = p->op.list->policy->announcement_grace_s;
     return age_s > 0 && age_s >= grace_s / 2;
+}
+
+void put_check_age(struct engine *e, struct op_put *p)
+{
+    if (p->is_long && p->unannounced && is_old(e, p)) {
+        put_fail(e, p,
+                 "nothing done: filling a missing list took longer than half of "
+                 "announcement_grace_s");
+    }
 }
 
 static void take_announced_again(struct engine *e, struct op_put *p, const struct op_event *event)
@@ -194,6 +217,10 @@ static enum progress announce_again_step(struct engine *e, struct op_put *p,
 {
     struct co *co = &p->op.co;
     CO_BEGIN(co);
+    put_check_age(e, p);
+    if (p->call == NULL) {
+        CO_RETURN(co);
+    }
     OP_BECOME_PUBLISHER(co, &p->op);
     emit_get(e, &p->op, TAG_HEAD);
     CO_AWAIT(co, "reading head to announce again");

@@ -250,7 +250,7 @@ enum progress undo_step(struct engine *e, struct run_writer *w, const struct op_
         }
     }
     /* What was last seen in the head's place may be no list: then the announcement is gone, too. */
-    if (!w->unknown && (w->op->list->has_head || w->op->list->is_absent)) {
+    if (w->announced && !w->unknown && (w->op->list->has_head || w->op->list->is_absent)) {
         emit_withdrawal(e, w);
         CO_AWAIT(co, "withdrawing the announcement");
     }

@@ -70,8 +70,8 @@ bool writer_failed(const struct run_writer *w);
  * well. name: of the wait. */
 enum progress announce_step(struct engine *e, struct run_writer *w, struct head **head,
                             const struct op_event *event, const char *name);
-/* Deletes what was written and withdraws the announcement, where a list was last seen; only after
- * a definite refusal (storage rule 4). */
+/* Deletes what was written and withdraws the announcement, if there was one, where a list was last
+ * seen; only after a definite refusal (storage rule 4). */
 enum progress undo_step(struct engine *e, struct run_writer *w, const struct op_event *event);
 /* Fine when it was never begun. */
 void writer_fini(struct run_writer *w);
