@@ -351,11 +351,6 @@ void pool_flush(struct pool *pool)
     }
 }
 
-bool pool_busy(const struct pool *pool)
-{
-    return pool->context.busy > 0;
-}
-
 void pool_set_watch(struct pool *pool, bool watch)
 {
     pool->context.watch = watch;

@@ -81,8 +81,6 @@ bool pool_lowest_version(const struct pool *pool, struct version *out);
 /* Writes what was queued since the last call, one writev per connection. Call at the end of each
  * turn. */
 void pool_flush(struct pool *pool);
-/* True while an exchange waits for its reply. */
-bool pool_busy(const struct pool *pool);
 /* Whether this pool asks its servers every watch_interval_s for `stats`, compares their times, and
  * warns of evictions, restarts, slowness and missing CAS. On by default; one worker of the process
  * is enough. */

@@ -74,7 +74,7 @@ static uint64_t bytes_of_one(void)
     return stats.bytes;
 }
 
-static void test_what_was_put_is_found_until_it_is_dropped(void **state)
+static void test_what_was_put_is_found(void **state)
 {
     (void)state;
     struct cache *c = cache_create(1 << 20);
@@ -83,16 +83,8 @@ static void test_what_was_put_is_found_until_it_is_dropped(void **state)
     assert_int_equal(put(c, 2, 22), 0);
     assert_int_equal(get(c, 1), 11);
     assert_int_equal(get(c, 2), 22);
-    char text[24];
-    cache_drop(c, key_of(text, 1));
-    cache_drop(c, key_of(text, 1));
-    assert_int_equal(get(c, 1), -1);
-    assert_int_equal(get(c, 2), 22);
-    cache_drop(c, key_of(text, 2));
     struct cache_stats stats;
     cache_get_stats(c, &stats);
-    assert_int_equal(stats.bytes, 0);
-    assert_int_equal(stats.sublists, 0);
     assert_int_equal(stats.limit_bytes, 1 << 20);
     cache_destroy(&c);
     cache_destroy(&c);
@@ -161,7 +153,6 @@ static void test_a_sublist_outlives_its_place_in_the_cache(void **state)
     put(c, 1, 77);
     char text[24];
     struct sublist *s = cache_get(c, key_of(text, 1));
-    cache_drop(c, key_of(text, 1));
     cache_destroy(&c);
     assert_true(slice_equal(sublist_item(s, 0), SLICE_LIT("77")));
     sublist_unref(&s);
@@ -219,27 +210,18 @@ static void test_random_use_agrees_with_a_plain_model(void **state)
     struct order order = {.count = 0};
     for (int step = 0; step < 20000; step++) {
         unsigned key = 100 + (unsigned)rng_below(&rng, KEYS);
-        char text[24];
-        switch (rng_below(&rng, 4)) {
-        case 0: {
+        if (rng_below(&rng, 3) == 0) {
             bool was = order_remove(&order, key);
             size_t evicted = !was && order.count == ROOM;
             order.count -= evicted;
             order_push(&order, key);
             assert_int_equal(put(c, key, key), evicted);
-            break;
-        }
-        case 1:
-            cache_drop(c, key_of(text, key));
-            order_remove(&order, key);
-            break;
-        default: {
+        } else {
             bool was = order_remove(&order, key);
             if (was) {
                 order_push(&order, key);
             }
             assert_int_equal(get(c, key), was ? (long)key : -1);
-        }
         }
         struct cache_stats stats;
         cache_get_stats(c, &stats);
@@ -267,10 +249,7 @@ static void *hammer(void *arg)
         case 0:
             put(h->cache, key, key);
             break;
-        case 1:
-            cache_drop(h->cache, key_of(text, key));
-            break;
-        case 2: {
+        case 1: {
             struct cache_stats stats;
             cache_get_stats(h->cache, &stats);
             h->wrong = h->wrong || stats.bytes > stats.limit_bytes;
@@ -331,9 +310,6 @@ static void test_a_text_counts_while_no_cache_has_it(void **state)
     memory_settle();
     uint64_t without = memory_held();
     assert_int_equal(with - without, sizeof *s->text + s->text->cap);
-    cache_drop(c, SLICE_LIT("a"));
-    memory_settle();
-    assert_int_equal(memory_held(), without);
     struct block *pinned = block_ref(s->text);
     cache_destroy(&c);
     sublist_unref(&s);
@@ -345,7 +321,7 @@ static void test_a_text_counts_while_no_cache_has_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_was_put_is_found_until_it_is_dropped),
+        cmocka_unit_test(test_what_was_put_is_found),
         cmocka_unit_test(test_the_least_recently_used_goes_first),
         cmocka_unit_test(test_putting_again_replaces_and_counts_once),
         cmocka_unit_test(test_what_is_too_large_for_the_cache_is_not_kept),

@@ -37,16 +37,12 @@ static void test_a_layout_begins_with_runs_and_garbage_and_no_log(void **state)
     struct layout layout;
     init_from(&layout, "^1 " NAME_A ".1:23:3 -" NAME_B ".4 " NAME_C ".5:96:7 -" NAME_D ".8\n+1:a");
     assert_value(&layout, "^1 " NAME_A ".1:23:3 " NAME_C ".5:96:7 -" NAME_B ".4 -" NAME_D ".8\n");
-    assert_false(layout_is_empty(&layout));
     layout_fini(&layout);
     init_from(&layout, "^1\n+1:a");
     assert_value(&layout, "^1\n");
-    assert_true(layout_is_empty(&layout));
     block_append(&layout.log, "+1:a", 4);
-    assert_false(layout_is_empty(&layout));
     layout_fini(&layout);
     init_from(&layout, "^1 -" NAME_D ".8\n");
-    assert_false(layout_is_empty(&layout));
     layout_fini(&layout);
 }
 
@@ -61,13 +57,10 @@ static void test_marks_are_carried(void **state)
     layout_fini(&layout);
     init_from(&layout, "^1 @2147483647 ?77.1795229328\n+1:a");
     assert_value(&layout, "^1 ?77.1795229328\n"); /* no run that "@" could be about */
-    assert_false(layout_is_empty(&layout));
     layout.marks = (struct head_marks){.absent = true};
     assert_value(&layout, "^1 ?0.0\n");
-    assert_false(layout_is_empty(&layout));
     layout.marks.absent = false;
     assert_value(&layout, "^1\n");
-    assert_true(layout_is_empty(&layout));
     layout_fini(&layout);
 }
 

@@ -13,6 +13,8 @@ static const char foreign_key[] = "something else is stored under the list's key
 
 enum { TAG_KEY = 1, TAG_HEAD };
 
+static work_step migrate_clean, migrate_complete;
+
 /* ---- where a list is ---- */
 
 static void send_key_get(struct engine *e, struct work *w)
@@ -34,7 +36,8 @@ static void take_place(struct work *w, const struct op_event *event)
     }
 }
 
-enum progress migrate_verify(struct engine *e, struct work *w, const struct op_event *event)
+/* Inner: has the list moved by now? Ends with moved or failed, or neither. */
+static enum progress migrate_verify(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
@@ -164,7 +167,8 @@ static bool leaves_parts(const struct list *list)
     return dialect_keeps_key(list) && (dialect_of(list)->essential & ROLE(PART_KEY)) == 0;
 }
 
-enum progress migrate_resolve(struct engine *e, struct work *w, const struct op_event *event)
+/* Finds out in which layout the list is, and lets its calls go on there. */
+static enum progress migrate_resolve(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     struct list *list = w->op.list;
@@ -248,7 +252,9 @@ static enum progress delete_parts(struct engine *e, struct work *w, const struct
     CO_END(co);
 }
 
-enum progress migrate_clean(struct engine *e, struct work *w, const struct op_event *event)
+/* Deletes what w has written beside the native list, since it took the list for one of the dialect.
+ * Its calls are done. */
+static enum progress migrate_clean(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     const struct dialect *dialect;
@@ -349,7 +355,9 @@ static enum progress look_again(struct engine *e, struct work *w, const struct o
     CO_END(co);
 }
 
-enum progress migrate_complete(struct engine *e, struct work *w, const struct op_event *event)
+/* Inner: does what the record in w->move->control leaves to be done. */
+static enum progress migrate_complete(struct engine *e, struct work *w,
+                                      const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
@@ -480,7 +488,7 @@ static enum progress check_free(struct engine *e, struct work *w, const struct o
     CO_END(co);
 }
 
-enum progress migrate_convert(struct engine *e, struct work *w, const struct op_event *event)
+static enum progress migrate_convert(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);

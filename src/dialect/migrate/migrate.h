@@ -47,19 +47,6 @@ struct move {
     struct block *head;
 };
 
-/* Finds out in which layout the list is, and lets its calls go on there. */
-work_step migrate_resolve;
-/* Inner: has the list moved by now? Ends with moved or failed, or neither. */
-work_step migrate_verify;
-/* lconvert. */
-work_step migrate_convert;
-/* Inner: does what the record in w->move->control leaves to be done. */
-work_step migrate_complete;
-
-/* Deletes what w has written beside the native list, since it took the list for one of the dialect.
- * Its calls are done. */
-work_step migrate_clean;
-
 /* The native content that is to be written: the sublists of one run, and the head. */
 /* Fills w->texts with sublists of what the list holds. */
 void import_begin(struct engine *e, struct work *w);

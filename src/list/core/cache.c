@@ -167,17 +167,6 @@ size_t cache_put(struct cache *c, struct slice key, struct sublist *sublist)
     return evicted;
 }
 
-void cache_drop(struct cache *c, struct slice key)
-{
-    uint64_t hash = hash_bytes(key.p, key.len, 0);
-    pthread_mutex_lock(&c->lock);
-    struct cache_entry **at = find(c, key, hash);
-    if (*at != NULL) {
-        remove_entry(c, at);
-    }
-    pthread_mutex_unlock(&c->lock);
-}
-
 void cache_get_stats(struct cache *c, struct cache_stats *out)
 {
     pthread_mutex_lock(&c->lock);

@@ -27,8 +27,6 @@ int cache_has(struct cache *cache, struct slice key);
 /* Keeps a reference to the sublist under key if it fits; returns how many others were thrown out.
  */
 size_t cache_put(struct cache *cache, struct slice key, struct sublist *sublist);
-/* Forgets the key, if it is there. */
-void cache_drop(struct cache *cache, struct slice key);
 
 struct cache_stats {
     uint64_t bytes, limit_bytes, sublists;

@@ -61,7 +61,8 @@ static bool is_key(struct slice name)
     return name.len > 0 && name.len <= KEY_BYTES_MAX;
 }
 
-const char *plain_refusal(const struct config *config, struct slice name)
+/* Why there is no plain item of that name for a client to delete, or NULL. */
+static const char *plain_refusal(const struct config *config, struct slice name)
 {
     if (!is_key(name)) {
         return "not a key that memcached takes";

@@ -15,8 +15,6 @@ bool plain_is_list_item(const struct config *config, struct slice key);
 /* Does protect_lists keep plain verbs from writing to it? The same, or an item that shows a
  * server's clock. */
 bool plain_is_protected(const struct config *config, struct slice key);
-/* Why there is no plain item of that name for a client to delete, or NULL. */
-const char *plain_refusal(const struct config *config, struct slice name);
 
 /* How many requests one batch has on their way at most. Many enough to keep some servers busy, and
  * far below max_pending. */

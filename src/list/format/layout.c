@@ -215,10 +215,3 @@ struct block *layout_value(const struct layout *layout)
     }
     return value;
 }
-
-bool layout_is_empty(const struct layout *layout)
-{
-    return layout->run_count == 0 && layout->garbage_count == 0 && layout->log->used == 0 &&
-           layout->residue == NULL && layout->tail == NULL && !layout->marks.absent; /* "@" and "%"
-                                                                are not written without runs */
-}

@@ -67,7 +67,5 @@ size_t layout_fold_log(struct layout *layout, const struct head *head, const str
 
 /* The head's value, in a fresh block that the caller owns. */
 struct block *layout_value(const struct layout *layout);
-/* True when a head of this layout would hold nothing at all, no marks and no residue either. */
-bool layout_is_empty(const struct layout *layout);
 
 #endif

@@ -306,6 +306,14 @@ static void resolver_fini(struct resolver *r)
     free(r->clearing);
 }
 
+static void resolved_fini(struct resolved *resolved)
+{
+    free(resolved->intents);
+    block_unref(&resolved->log);
+    block_unref(&resolved->residue);
+    *resolved = (struct resolved){0};
+}
+
 bool resolve_log(struct slice log, struct slice key, bool capped, bool rolls_back,
                  struct resolved *out)
 {
@@ -331,12 +339,4 @@ bool resolve_state(struct slice log, struct slice key, bool capped, bool rolls_b
     resolver_fini(&r);
     resolved_fini(&found);
     return ok;
-}
-
-void resolved_fini(struct resolved *resolved)
-{
-    free(resolved->intents);
-    block_unref(&resolved->log);
-    block_unref(&resolved->residue);
-    *resolved = (struct resolved){0};
 }

@@ -52,8 +52,8 @@ struct resolved {
 };
 
 /* Resolves the log of the list of that key. capped: each plain entry conflicts with each intent.
- * rolls_back: plain entries may be taken back. Returns false when it is malformed; otherwise the
- * caller frees *out by resolved_fini. */
+ * rolls_back: plain entries may be taken back. Returns false when it is malformed; otherwise what
+ * *out holds is the caller's. */
 MUST_CHECK bool resolve_log(struct slice log, struct slice key, bool capped, bool rolls_back,
                             struct resolved *out);
 /* No more of the same than the state of one intent: all others are passed over, whatever they hold,
@@ -63,6 +63,5 @@ MUST_CHECK bool resolve_state(struct slice log, struct slice key, bool capped, b
 /* Appends to *residue, which may be NULL, what a primary keeps of that intent: nothing, unless it
  * is its primary, and it is committed and not done. */
 void residue_append(struct block **residue, const struct head_intent *intent);
-void resolved_fini(struct resolved *resolved);
 
 #endif

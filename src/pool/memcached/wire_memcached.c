@@ -9,6 +9,8 @@
 #include "proto/server/ascii_parse.h"
 #include "proto/server/binary.h"
 
+static const struct wire wire_memcached_classic; /* before 1.6.10 */
+
 _Static_assert(ASCII_LINE_MAX <= WIRE_FRONT_MAX,
                "a line is written where the front of a request is");
 
@@ -374,12 +376,12 @@ static enum wire_result decode_classic(const struct be_operation *op, struct sli
     }
 }
 
-const struct wire wire_memcached_classic = {.kind = "memcached",
-                                            .lack = ", no meta commands",
-                                            .handshake = shake_hands,
-                                            .lacks = lacks,
-                                            .encode = encode_classic,
-                                            .decode = decode_classic};
+static const struct wire wire_memcached_classic = {.kind = "memcached",
+                                                   .lack = ", no meta commands",
+                                                   .handshake = shake_hands,
+                                                   .lacks = lacks,
+                                                   .encode = encode_classic,
+                                                   .decode = decode_classic};
 
 const struct wire wire_memcached = {
     .kind = "memcached", .handshake = shake_hands, .encode = encode, .decode = decode};

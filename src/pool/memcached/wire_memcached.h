@@ -4,9 +4,8 @@
 
 #include "pool/link/wire.h"
 
-/* memcached's ASCII protocol. Each connection begins with the first; the handshake chooses the
- * second one for memcacheds before 1.6.10, which have no meta commands, or early ones. */
+/* memcached's ASCII protocol. Each connection begins with it; for memcacheds before 1.6.10, which
+ * have no meta commands, or early ones, the handshake chooses another one. */
 extern const struct wire wire_memcached;
-extern const struct wire wire_memcached_classic;
 
 #endif
