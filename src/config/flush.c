@@ -13,24 +13,29 @@ static uint64_t bit(uint32_t pool_index)
     return pool_index == ROUTE_NONE ? 0 : (uint64_t)1 << pool_index;
 }
 
+/* The pool, and the one that its keys and lists move to. */
+static uint64_t with_next(const struct config *config, uint32_t pool_index)
+{
+    const struct pool_config *pool = &config->pools[pool_index];
+    return bit(pool_index) | (pool->next_name[0] == '\0' ? 0 : bit(pool->next_index));
+}
+
 static uint64_t pools_of_plain_keys(const struct config *config)
 {
     uint64_t pools = 0;
-    for (size_t i = 0; i < config->route_count; i++) {
+    for (size_t i = 0; config->pool_count > 0 && i < config->route_count; i++) {
         const struct route_config *route = &config->routes[i];
-        pools |= bit(route->pool_index) | bit(route->failover_index) | bit(route->shadow_index);
+        pools |= with_next(config, route->pool_index) | bit(route->failover_index) |
+                 bit(route->shadow_index);
     }
     return pools;
 }
 
-/* Those that they move to included. */
 static uint64_t pools_of_lists(const struct config *config)
 {
     uint64_t pools = 0;
     for (size_t i = 0; i < config->list_count; i++) {
-        const struct pool_config *pool = &config->pools[config->lists[i].pool_index];
-        pools |= bit(config->lists[i].pool_index);
-        pools |= pool->next_name[0] == '\0' ? 0 : bit(pool->next_index);
+        pools |= with_next(config, config->lists[i].pool_index);
     }
     return pools;
 }

@@ -63,6 +63,12 @@ static void test_a_flush_that_keeps_lists(void **state)
         assert_int_equal(c->flush_pools >> i & 1, plain);
     }
     config_destroy(&c);
+    c = good(KEEPS LISTS POOL "next = b\n[pool b]\nservers = u:1\n");
+    for (size_t i = 0; i < c->pool_count; i++) {
+        bool plain = strlen(c->pools[i].name) == 1;
+        assert_int_equal(c->flush_pools >> i & 1, plain);
+    }
+    config_destroy(&c);
     c = good("[proxy]\npool = a\nallow_flush_all = yes\n" LISTS POOL);
     assert_int_equal(c->flush_pools & 3, 3);
     config_destroy(&c);
