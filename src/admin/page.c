@@ -223,25 +223,25 @@ static void show_hot_keys(struct shared *shared, struct evbuffer *out)
     }
 }
 
-static void show_slow_clients(const struct shared *shared, struct evbuffer *out)
+static void show_slow_clients(const struct shared *shared, const struct laggards_sum *sum,
+                              struct evbuffer *out)
 {
     char bytes[32], ms[32];
-    struct laggards_sum sum = figures_of_laggards(shared);
-    for (size_t i = 0; i < sum.count; i++) {
-        if (figure_is_slow(shared, &sum.rows[i])) {
+    for (size_t i = 0; i < sum->count; i++) {
+        if (figure_is_slow(shared, &sum->rows[i])) {
             put(out, "<p>client <b>");
-            put_text(out, sum.rows[i].name);
+            put_text(out, sum->rows[i].name);
             evbuffer_add_printf(out, "</b> is slow: %s bytes of answers unread, for %s</p>\n",
-                                short_number((double)sum.rows[i].unread_bytes, bytes),
-                                short_time(sum.rows[i].now_ms * 1000, ms));
+                                short_number((double)sum->rows[i].unread_bytes, bytes),
+                                short_time(sum->rows[i].now_ms * 1000, ms));
         }
     }
-    laggards_sum_fini(&sum);
 }
 
 /* Counted since the start, or the last `stats reset`; errors and time-outs in the last minutes. */
 static void show_alarms(struct shared *shared, const struct history *h,
-                        const struct server_figures *rows, size_t count, struct evbuffer *out)
+                        const struct server_figures *rows, size_t count,
+                        const struct laggards_sum *laggards, struct evbuffer *out)
 {
     struct evbuffer *all = evbuffer_new();
     CHECK(all != NULL);
@@ -249,7 +249,7 @@ static void show_alarms(struct shared *shared, const struct history *h,
     show_unequal(shared, all);
     show_troubles(rows, count, all);
     show_hot_keys(shared, all);
-    show_slow_clients(shared, all);
+    show_slow_clients(shared, laggards, all);
     show_alarm(all, sum_of(h, HISTORY_ERRORS, HISTORY_SECONDS),
                "requests were answered SERVER_ERROR in the last five minutes");
     show_alarm(all, sum_of(h, HISTORY_TIMEOUTS, HISTORY_SECONDS),
@@ -382,15 +382,14 @@ static void show_hot(const struct shared *shared, struct evbuffer *out)
     hot_sum_fini(&keys);
 }
 
-static void show_laggards(const struct shared *shared, struct evbuffer *out)
+static void show_laggards(const struct laggards_sum *sum, struct evbuffer *out)
 {
     char text[32], bytes[32];
-    struct laggards_sum sum = figures_of_laggards(shared);
     put(out,
         "<section class=\"card\" id=\"clients\"><h2>Slow clients</h2>\n<table>"
         "<tr><th>client</th><th>left unread for</th><th>unread now</th><th>closed</th></tr>\n");
-    for (size_t i = 0; i < sum.count && i < SLOW_SHOWN; i++) {
-        const struct laggard *l = &sum.rows[i];
+    for (size_t i = 0; i < sum->count && i < SLOW_SHOWN; i++) {
+        const struct laggard *l = &sum->rows[i];
         put(out, "<tr><td class=\"key\">");
         put_text(out, l->name);
         evbuffer_add_printf(out, "</td><td>%s</td><td>%s</td><td>%" PRIu64 "</td></tr>\n",
@@ -399,7 +398,6 @@ static void show_laggards(const struct shared *shared, struct evbuffer *out)
     }
     put(out, "</table><p class=\"soft\">those that do not take their answers, in the last minutes; "
              "closed: at client_hard_bytes</p></section>\n");
-    laggards_sum_fini(&sum);
 }
 
 static void show_slow(const struct shared *shared, struct evbuffer *out)
@@ -530,6 +528,7 @@ void page_print(struct shared *shared, const struct history *history, struct evb
     char host[256] = "";
     size_t server_count;
     struct server_figures *servers = figures_of_servers(shared, &server_count);
+    struct laggards_sum laggards = figures_of_laggards(shared);
     uint64_t uptime_s = (clock_now().mono_us - shared->started_us) / 1000000;
     (void)gethostname(host, sizeof host - 1);
     put(out, head);
@@ -545,7 +544,7 @@ void page_print(struct shared *shared, const struct history *history, struct evb
                         "%" PRIu64 "d %02" PRIu64 ":%02" PRIu64 ":%02" PRIu64 "</p></header>\n",
                         (int)getpid(), uptime_s / 86400, uptime_s / 3600 % 24, uptime_s / 60 % 60,
                         uptime_s % 60);
-    show_alarms(shared, history, servers, server_count, out);
+    show_alarms(shared, history, servers, server_count, &laggards, out);
     show_plots(history, out);
     show_servers(shared, servers, server_count, out);
     free(servers);
@@ -554,7 +553,8 @@ void page_print(struct shared *shared, const struct history *history, struct evb
     put(out, "<div class=\"grid\">\n");
     show_hot(shared, out);
     show_slow(shared, out);
-    show_laggards(shared, out);
+    show_laggards(&laggards, out);
+    laggards_sum_fini(&laggards);
     put(out, "</div>\n");
     put(out, "<section class=\"card\" id=\"figures\"><h2>All figures that are not 0</h2><div>\n");
     figures_print(shared, show_figure, out);

@@ -5,6 +5,7 @@
  * answers, the counters, the engine's order of calls, the lanes of the dialects. Each user expands
  * the columns that it needs, so no folder depends on the names of another.
  *
+ *     KIND(id, changes)                a kind of them, and whether it may change something
  *     VERB(id, kind, traits)           what the engine does: LIST_id in list/core/list_verb.h
  *     WORD(id, word, takes, answer)    how clients ask for it: each verb has one word or more
  *
@@ -83,6 +84,17 @@
 #define PROTO_LIST_VERBS_H
 
 /* clang-format off */
+#define LIST_KIND_TABLE(KIND) \
+    KIND(BLIND, true) \
+    KIND(EXACT, true) \
+    KIND(FILL, true) \
+    KIND(PURGE, true) \
+    KIND(TX, true) \
+    KIND(READ, false) \
+    KIND(JOINT, false) \
+    KIND(COMPACTION, true) \
+    KIND(CONVERSION, true)
+
 #define LIST_VERB_TABLE(VERB, WORD) \
     VERB(ADD, BLIND, LIST_MAKES | LIST_IN_TURNS) WORD(ADD, ladd, ITEMS, STORED) \
                                                  WORD(ADD, laddq, ITEMS, STORED_QUIET) \

@@ -21,15 +21,16 @@ enum list_verb {
 
 /* The column "kind". */
 enum list_kind {
-    LIST_KIND_BLIND,
-    LIST_KIND_EXACT,
-    LIST_KIND_FILL,
-    LIST_KIND_PURGE,
-    LIST_KIND_TX,
-    LIST_KIND_READ,
-    LIST_KIND_JOINT,
-    LIST_KIND_COMPACTION,
-    LIST_KIND_CONVERSION
+#define LIST_KIND(id, changes) LIST_KIND_##id,
+    LIST_KIND_TABLE(LIST_KIND)
+#undef LIST_KIND
+};
+
+/* Those of which no verb changes anything: a bit for each. */
+enum {
+#define LIST_KIND(id, changes) +((changes) ? 0 : 1 << LIST_KIND_##id)
+    LIST_KINDS_OF_READS = 0 LIST_KIND_TABLE(LIST_KIND)
+#undef LIST_KIND
 };
 
 /* The column "traits", one bit each. */
@@ -76,8 +77,7 @@ static inline bool list_verb_has(enum list_verb verb, enum list_trait traits)
 
 static inline bool list_verb_reads(enum list_verb verb)
 {
-    enum list_kind kind = list_verb_kind(verb);
-    return kind == LIST_KIND_READ || kind == LIST_KIND_JOINT;
+    return (LIST_KINDS_OF_READS >> list_verb_kind(verb) & 1) != 0;
 }
 
 /* The word by which clients ask for it; the first one in the table, where there are several. */

@@ -15,22 +15,14 @@
 /* So many slots that a factor is found after some dozen. */
 #define SLOT_BITS 9
 
-/* The kinds of list verbs that only read. */
+/* Which list verbs change something: as their kind. */
 enum {
-    CHANGES_BLIND = true,
-    CHANGES_EXACT = true,
-    CHANGES_FILL = true,
-    CHANGES_PURGE = true,
-    CHANGES_TX = true,
-    CHANGES_READ = false,
-    CHANGES_JOINT = false,
-    CHANGES_COMPACTION = true,
-    CHANGES_CONVERSION = true
-};
-enum {
+#define LIST_KIND(id, changes) CHANGES_##id = (changes),
+    LIST_KIND_TABLE(LIST_KIND)
+#undef LIST_KIND
 #define LIST_VERB(id, kind, traits) VERB_CHANGES_##id = CHANGES_##kind,
 #define LIST_WORD(id, word, takes, answer)
-    LIST_VERB_TABLE(LIST_VERB, LIST_WORD)
+        LIST_VERB_TABLE(LIST_VERB, LIST_WORD)
 #undef LIST_VERB
 #undef LIST_WORD
 };
