@@ -228,12 +228,22 @@ class Change:
     def wait_for_end(self, gate):
         """The last proxy with `next` has written the items of a few rounds ago."""
         end = time.monotonic() + (LIFE_ROUNDS + 1) * gate.gate_s
-        while moves := [a for a, held in gate.look().items() if held.what == "moves"]:
-            left_s = end - time.monotonic()
-            if left_s < 0:
-                raise Refused(f"{moves[0]} still says that lists move: some proxy has `next` in its file")
-            self.progress(f"waits until no proxy has had `next` lately: {left_s:.0f} s")
-            time.sleep(min(1, gate.gate_s / 2))
+        while True:
+            try:
+                return self.check_end(gate)
+            except Refused:
+                left_s = end - time.monotonic()
+                if left_s < 0:
+                    raise
+                self.progress(f"waits until no proxy has had `next` lately: {left_s:.0f} s")
+                time.sleep(min(1, gate.gate_s / 2))
+
+    @staticmethod
+    def check_end(gate):
+        """Raises Refused when a server says that lists move."""
+        for address, held in gate.look().items():
+            if held.what == "moves":
+                raise Refused(f"{address} says that lists move: some proxy has `next` in its file")
 
     def sweep(self):
         addresses = list(dict.fromkeys(self.pools.old + self.options.old))
@@ -241,7 +251,7 @@ class Change:
         if self.pools.next_name:
             raise Refused(f"{self.proxy} still has `next` in its file")
         self.wait_for_end(gate)
-        remains = Remains(self.pools, addresses, not self.options.dry)
+        remains = Remains(self.pools, addresses, not self.options.dry, lambda: self.check_end(gate))
         self.say(f"{'would remove' if self.options.dry else 'removed'} {remains.removed} marks and "
                  f"copies; left alone: {remains.strays} lists on servers that are not theirs")
         self.say("sublists that no list names any more: mclistd-sweep --delete " + " ".join(addresses))

@@ -16,6 +16,7 @@ MARK = re.compile(rb"\^> ")
 COPY = re.compile(rb"\^1 >")
 HEAD = re.compile(rb"\^1[ \n]")
 SHOWN_MAX = 5
+MARK_BYTES_MAX = 64
 STAYS = "SERVER_ERROR the list stays on its old server: "
 
 
@@ -47,7 +48,8 @@ class Left:
         keys = sorted(server.records)
         moving = pools.moving(keys)
         old = pools.places(keys)
-        for key, value in server.read(keys):
+        wanted = [key for key in keys if key in moving or old[key] != address]
+        for key, value in server.read(wanted):
             if value is None:
                 continue
             text = value.value
@@ -133,30 +135,30 @@ class Mover:
 
 
 class Remains:
-    """Marks, and copies, on servers that are not those of their lists. remove: else they are only
-    counted."""
+    """Marks and copies, of which no proxy knows anything any more. remove: else they are only counted.
+    check() raises Refused when the next change has begun: its marks must stay."""
 
-    def __init__(self, pools, addresses, remove):
-        self.pools, self.removed, self.strays, self.blocked = pools, 0, 0, 0
+    CHECK_S = 1
+
+    def __init__(self, pools, addresses, remove, check):
+        self.pools, self.check, self.checked = pools, check, 0
+        self.removed = self.strays = 0
         for address in addresses:
             self._look(address, remove)
 
     def _look(self, address, remove):
         found = crawl(address, is_head)
-        keys = sorted(found.records)
-        places = self.pools.places(keys)
         server = Server(address)
         try:
-            for key, value in found.read(keys):
-                if value is None:
-                    continue
-                if not (MARK.match(value.value) or COPY.match(value.value)):
+            keys = sorted(found.records)
+            places = self.pools.places(keys)
+            small = [key for key, value in found.read(keys, False)
+                     if value is not None and (value.size <= MARK_BYTES_MAX or places[key] != address)]
+            for key, value in found.read(small):
+                if value is not None and (MARK.match(value.value) or COPY.match(value.value)):
+                    self._take(server, key, value, remove)
+                elif value is not None:
                     self.strays += bool(HEAD.match(value.value)) and places[key] != address
-                elif places[key] == address and not MARK.match(value.value):
-                    self.blocked += 1  # a copy that counts for nothing, where its list would be made
-                    self._take(server, key, value, remove)
-                else:
-                    self._take(server, key, value, remove)
         except (OSError, Answer) as error:
             raise Refused(f"memcached {address}: {error}") from None
         finally:
@@ -164,11 +166,13 @@ class Remains:
             server.close()
 
     def _take(self, server, key, value, remove):
-        if not remove:
-            self.removed += 1
-            return
-        server.send(meta(b"md", key, [], [b"C" + value.cas]))
-        answer = server.line()
+        if time.monotonic() - self.checked > self.CHECK_S:
+            self.check()
+            self.checked = time.monotonic()
+        answer = b"HD"
+        if remove:
+            server.send(meta(b"md", key, [], [b"C" + value.cas]))
+            answer = server.line()
         if answer not in (b"HD", b"NF", b"EX"):
             raise Answer(f"md: {shown(answer)}")
         self.removed += answer == b"HD"

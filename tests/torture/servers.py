@@ -25,7 +25,7 @@ from scenario import Run, ask, describe
 
 CLI = ROOT / "scripts/cli"
 PROXIES, SERVERS = 4, 2
-LISTERS, MOVERS = 8, 6
+LISTERS, MOVERS, PLAIN = 8, 6, 3
 GATE_S = 1
 OTHERS = 2000
 CHANGES = ("add", "replace", "remove")
@@ -130,7 +130,7 @@ class Harm(threading.Thread):
 
     def run(self):
         try:
-            while not self.run_of.calm.wait(self.rng.uniform(0.3, 1.5)):
+            while not self.run_of.calm.wait(self.rng.uniform(0.5, 3)):
                 proxy = self.rng.choice(self.run_of.cluster.proxies)
                 if self.rng.random() < 0.6:
                     proxy.kill(self.rng.uniform(0, 0.3))
@@ -200,6 +200,72 @@ class Others(threading.Thread):
         return faults
 
 
+class Plain(threading.Thread):
+    """Plain keys that this thread alone changes, and all threads read: a number that grows. It may be
+    gone, but never less than what was acknowledged, or seen, before it was asked for. What may still
+    come, of changes whose outcome is not known, counts for nothing."""
+
+    KEYS = 40
+
+    def __init__(self, number, run, floors, unknown):
+        super().__init__(name=f"plain {number}", daemon=True)
+        self.run_of, self.rng, self.fault = run, random.Random(f"plain {number} {run.seed}"), None
+        self.mine = [f"plain-{number}-{n}" for n in range(self.KEYS)]
+        self.floors, self.unknown, self.serial = floors, unknown, 0
+        floors.update(dict.fromkeys(self.mine, 0))
+        self.hits = self.misses = self.changes = 0
+
+    def run(self):
+        try:
+            while not self.run_of.over.is_set():
+                self._talk()
+        except BaseException as fault:  # told by the scenario
+            self.fault = fault
+
+    def _talk(self):
+        proxy = self.rng.choice(self.run_of.cluster.proxies)
+        try:
+            with PatientConn(proxy, self.run_of.patience) as conn:
+                for _ in range(self.rng.randint(1, 60)):
+                    if self.run_of.over.is_set():
+                        return
+                    conn.sent_ns = time.monotonic_ns()
+                    (self._change if self.rng.random() < 0.4 else self._read)(conn)
+        except (OSError, EOFError):
+            time.sleep(0.02)
+
+    def _change(self, conn):
+        key = conn.what = self.rng.choice(self.mine)
+        self.serial += 1
+        number, deletes = self.serial, self.rng.random() < 0.2
+        self.unknown.add((key, number))
+        line = f"delete {key}" if deletes else f"set {key} 0 0 {len(str(number))}\r\n{number}"
+        answer = conn.cmd(line)
+        if answer in (b"STORED", b"DELETED", b"NOT_FOUND"):
+            self.floors[key] = max(self.floors[key], number)
+            self.changes += 1
+        elif b"nothing done" not in answer and b"not sent" not in answer:
+            return
+        self.unknown.discard((key, number))
+
+    def _read(self, conn):
+        key = conn.what = self.rng.choice(list(self.floors))
+        floor = self.floors[key]
+        conn.send(f"get {key}\r\n")
+        line, value = conn.line(), None
+        if line.startswith(b"VALUE "):
+            value = int(conn.data(int(line.split(b" ")[3])))
+            line = conn.line()
+        if line != b"END":
+            return
+        self.hits, self.misses = self.hits + (value is not None), self.misses + (value is None)
+        if value is None or (key, value) in self.unknown:
+            return
+        if value < floor:
+            raise verbs.Fault(f"{key} is {value}, and {floor} was acknowledged or seen before")
+        self.floors[key] = max(self.floors[key], value)
+
+
 class ServersRun(Run):
     shape = Shape(PROXIES, SERVERS, None)
     looks_at_heads = False
@@ -242,7 +308,9 @@ class ServersRun(Run):
         ]
         self.movers = [transfers.Mover(number, self) for number in range(MOVERS)]
         self.harm = Harm(self)
-        users = [*self.clients, *self.movers, self.others]
+        floors, unknown = {}, set()
+        self.plain = [Plain(number, self, floors, unknown) for number in range(PLAIN)]
+        users = [*self.clients, *self.movers, *self.plain, self.others]
         for worker in [*users, self.harm]:
             worker.start()
         try:
@@ -366,6 +434,8 @@ class ServersRun(Run):
             f"{self.history.count()} operations, {self.history.unknown()} unknown, "
             f"{sum(errors.values())} errors, {refused} refused by the gate",
             f"{done['transferred']} transferred, {done['lgetx ok']} sums or pairs read",
+            f"plain keys: {sum(p.changes for p in self.plain)} changes, "
+            f"{sum(p.hits for p in self.plain)} hits, {sum(p.misses for p in self.plain)} misses",
             f"{self.others.changes} changes of {OTHERS} other lists",
             f"longest answer {self.patience.longest_s:.2f} s",
         ])

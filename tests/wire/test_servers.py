@@ -166,6 +166,19 @@ def test_a_proxy_that_has_slept_goes_on(start, memcacheds):
 
 
 @pytest.mark.memcacheds(3)
+def test_plain_keys_that_no_client_uses_move(start, memcacheds):
+    proxy = start(memcacheds[:2], memcacheds)
+    with proxy.conn() as conn:
+        for name in UNUSED:
+            assert conn.set(name, f"of {name}") == b"STORED"
+    text = servers(proxy, "move", "--rate", "0")
+    assert "plain keys left: 0" in text
+    proxy.stop()
+    with start(memcacheds).conn() as conn:
+        assert all(conn.get(name) == f"of {name}".encode() for name in UNUSED)
+
+
+@pytest.mark.memcacheds(3)
 def test_steps_by_hand_and_what_is_refused(start, memcacheds):
     old, new = memcacheds[:2], memcacheds
     first = start(old)
