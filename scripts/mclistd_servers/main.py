@@ -104,21 +104,21 @@ class Change:
 
     def move(self):
         self.check_others()
-        step, turn, _ = self.gate.now()
-        if step == "learn":
+        if self.gate.now()[0] == "learn":
             self.take("move")
-        elif step == "done":
-            return self.say_done()
+        if self.gate.now()[0] == "move":
+            self.wait_and_sweep()
+            if not self.options.lists_only:
+                self.sweep_plain()
+            self.take("done")
+        # A proxy that has started a moment ago did not move lists yet, and may have made one on its
+        # old server. In this step it does not.
         self.wait_and_sweep()
-        if not self.options.lists_only:
-            self.sweep_plain()
-        self.take("done")
         return self.say_done()
 
     def wait_and_sweep(self):
         """Until nothing is left on the old servers."""
-        _, turn, _ = self.gate.now()
-        self.hold(turn, "waits until each proxy has read the step, or refuses lists")
+        self.hold(self.gate.now()[1], "waits until each proxy has read the step, or refuses lists")
         mover = Mover(self.proxy, self.options.rate)
         clean, begin = 0, time.monotonic()
         while clean < 2:  # what a proxy that died has sent may have come behind the first look
@@ -180,6 +180,7 @@ class Change:
             self.take("move")
             return DONE
         if step == "done":
+            self.wait_and_sweep()
             return self.say_done()
         left = Left(self.pools).lists()
         if left:
@@ -190,6 +191,7 @@ class Change:
         if left := Left(self.pools).lists():
             raise Refused(f"{len(left)} lists are still on their old servers")
         self.take("done")
+        self.wait_and_sweep()
         return self.say_done()
 
     def back(self):

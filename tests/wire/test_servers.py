@@ -179,6 +179,16 @@ def test_plain_keys_that_no_client_uses_move(start, memcacheds):
 
 
 @pytest.mark.memcacheds(3)
+def test_a_proxy_that_starts_behind_done_makes_lists_on_their_new_servers(start, memcacheds):
+    servers(start(memcacheds[:2], memcacheds), "move")
+    late, last = start(memcacheds[:2], memcacheds), start(memcacheds)
+    with late.conn() as one, last.conn() as other:
+        for name in NAMES:
+            assert one.cmd(f"ladd {name} a") == b"STORED"
+        assert all(other.lget(name) == [b"a"] for name in NAMES)
+
+
+@pytest.mark.memcacheds(3)
 def test_steps_by_hand_and_what_is_refused(start, memcacheds):
     old, new = memcacheds[:2], memcacheds
     first = start(old)

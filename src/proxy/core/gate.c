@@ -348,6 +348,8 @@ static void set_moves(struct gate_pool *p)
     atomic_store(&p->gate->shared->steps[p->index], (uint8_t)p->step.step);
     if (p->step.step < STEP_MOVE) {
         atomic_store(at_us, UINT64_MAX);
+    } else if (p->step.step == STEP_MOVED) {
+        atomic_store(at_us, 0); /* others know the new servers alone */
     } else if (atomic_load(at_us) == UINT64_MAX) {
         atomic_store(at_us,
                      mono_us(p) + GATE_MOVES_AFTER_ROUNDS * (uint64_t)p->config->gate_s * 1000000);
