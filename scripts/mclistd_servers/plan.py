@@ -41,7 +41,7 @@ class Plan:
         self.pools = pools
         self.lists, self.plain = Share(), Share()
         self.to = collections.Counter()
-        self.strays, self.in_the_way = [], []
+        self.strays, self.in_the_way, self.old_values = [], [], []
         for address in pools.servers():
             self._look(address)
 
@@ -83,6 +83,9 @@ class Plan:
         old = self.pools.places(some)
         new = self.pools.places(some, True)
         mine = [key for key in some if old[key] == address]
+        self.old_values += [
+            (key, address) for key in some if new[key] == address and old[key] != address
+        ]
         for key in mine:
             moves = old[key] != new[key]
             self.plain.take(records[key].bytes, moves, step)
@@ -121,6 +124,8 @@ class Plan:
             is_well = is_well and not is_little
         for found, what in (
             (self.strays, "lists lie where neither pool looks for them, and are left alone"),
+            (self.old_values, "plain keys are already where they would move, of an earlier change or "
+                              "of another pool: docs/servers.md, Plain keys"),
             (self.in_the_way, "items of an earlier change are where lists would go: "
                               "`mclistd-cli servers sweep` before any proxy has the new file"),
         ):

@@ -365,7 +365,7 @@ class ServersRun(Run):
         """Given again until it has ended well: it may be killed, and so may its proxy."""
         for _ in range(TRIES):
             proxy = self.rng.choice(self.cluster.proxies)
-            kill_after_s = self.rng.uniform(0.2, 12 * GATE_S) if is_killed else 120 * SLOW
+            kill_after_s = self.rng.uniform(0.2, 40 * GATE_S) if is_killed else 120 * SLOW
             command = [sys.executable, str(CLI), f"127.0.0.1:{proxy.port}", "servers", action]
             command += ["main"] if action == "sweep" else []
             self.commands += 1
