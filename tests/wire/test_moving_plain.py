@@ -6,6 +6,7 @@ import bisect
 import math
 import random
 import re
+import struct
 import threading
 import time
 from collections import Counter
@@ -14,6 +15,8 @@ from itertools import accumulate
 import pytest
 
 from harness import wait_until
+from test_binary_support import NEVER, NOT_FOUND, Binary, count, packet, store, touch
+from test_cli_support import servers
 
 KEYS = [f"key{n}" for n in range(60)]
 
@@ -90,6 +93,114 @@ def test_one_client_sees_what_a_memcached_would_answer(start, memcacheds, steps,
             got, expected = asked(conn, *request), asked(model, *request)
             told[key] = [*told.get(key, [])[-12:], (conns.index(conn), request, got)]
             assert got == expected, "\n".join(f"{t}"[:150] for t in (*told[key], expected))
+
+
+VERBS = ["get", "set", "add", "replace", "append", "prepend", "delete", "incr", "touch", "gat"]
+
+
+def packets(rng, key):
+    name, value = rng.choice(VERBS), rng.choice(["1", "22", "text" * 40])
+    if name in ("set", "add", "replace"):
+        return store(name, key, value, flags=7, exptime=rng.choice([0, 90]))
+    if name == "incr":
+        return count(name, key, 3, 5, rng.choice([0, NEVER]))
+    if name in ("touch", "gat"):
+        return touch(name, key, 50)
+    return packet(name, key, value=value if "pend" in name else b"")
+
+
+@pytest.mark.memcacheds(4)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_binary_client_sees_what_a_memcached_would_answer(start, memcacheds, seed):
+    rng = random.Random(seed)
+    proxies = [start(step) for step in ("learn", "move")]
+    keys = moving_keys(proxies[0])[:3]
+    conns = [Binary(proxy.port) for proxy in proxies]
+    model = Binary(memcacheds[3].port)
+    for _ in range(1000):
+        request, conn = packets(rng, rng.choice(keys)), rng.choice(conns)
+        got, expected = conn.ask(request), model.ask(request)
+        assert got._replace(cas=0) == expected._replace(cas=0), request
+
+
+@pytest.mark.memcacheds(3)
+@pytest.mark.parametrize("step", ["learn", "move"])
+def test_keys_with_blanks_move_by_being_missed(start, start_daemon, memcacheds, step):
+    first = start_daemon(memcacheds[:2])
+    keys = [b"a key %d" % n for n in range(40)]
+    with Binary(first.port) as conn:
+        for key in keys:
+            assert conn.ask(store("set", key, b"5")).status == 0
+    with Binary(start(step).port) as conn:
+        for key in keys:
+            assert conn.ask(packet("get", key)).value == b"5"
+            assert conn.ask(count("incr", key, 1, 9, 0)).status == 0
+            assert struct.unpack("!Q", conn.ask(count("incr", key, 1, 9, 0)).value)[0] in (7, 10)
+            assert conn.ask(packet("delete", key)).status == 0
+            assert conn.ask(packet("get", key)).status == NOT_FOUND
+
+
+@pytest.mark.memcacheds(3)
+@pytest.mark.parametrize("step", ["learn", "move"])
+def test_requests_of_a_client_take_effect_in_their_order(start, step):
+    daemon = start(step)
+    with daemon.conn() as conn:
+        for key in moving_keys(daemon)[:5]:
+            for n in range(20):
+                conn.send(f"set {key} 0 0 1 noreply\r\n{n % 10}\r\nget {key} other {key}\r\n"
+                          f"incr {key} 1\r\ndelete {key} noreply\r\nmg {key} v\r\nmn\r\n")
+                value, one = b"%d" % (n % 10), b"VALUE %b 0 1" % key.encode()
+                assert conn.until_mn() == [one, value, one, value, b"END", b"%d" % (n % 10 + 1), b"EN"]
+
+
+@pytest.mark.memcacheds(3)
+@pytest.mark.parametrize("step", ["learn", "move"])
+def test_a_value_that_is_too_large_takes_the_old_one_away(start, step):
+    daemon = start(step, proxy={"max_value_bytes": 2048})
+    key = moving_keys(daemon)[0]
+    with daemon.conn() as conn:
+        assert conn.set(key, "old") == b"STORED"
+        assert conn.set(key, "x" * 5000) == b"SERVER_ERROR object too large for cache"
+        assert conn.get(key) is None
+
+
+@pytest.mark.memcacheds(3)
+def test_me_moves_a_value_as_it_is(start, start_daemon, memcacheds):
+    with start_daemon(memcacheds[:2]).conn() as conn:
+        for key in KEYS:
+            assert conn.set(key, key * 10, flags=77, exptime=1000) == b"STORED"
+    daemon = start("move")
+    moving = moving_keys(daemon)
+    with daemon.conn() as conn, memcacheds[2].conn() as new:
+        for key in moving:
+            assert conn.cmd(f"me {key}").startswith(b"ME ")
+            assert conn.cmd(f"me no-{key}") == b"EN"
+            new.send(f"mg {key} v f t\r\n")
+            _, size, flags, left = new.line().split()
+            assert (new.data(int(size)), flags) == (key.encode() * 10, b"f77")
+            assert 900 < int(left[1:]) <= 1000
+        for server in memcacheds[:2]:
+            with server.conn() as old:
+                assert old.values("get " + " ".join(moving)) == []
+        assert len(conn.values("get " + " ".join(KEYS))) == len(KEYS)
+        assert int(conn.stats()["plain_moves"]) == len(moving)
+
+
+@pytest.mark.memcacheds(3)
+def test_no_key_is_missed_when_a_pool_grows_by_one_word(start_daemon, memcacheds):
+    old, new = ({"pool main": {"gate_s": 1, "servers": [m.address for m in part]}}
+                for part in (memcacheds[:2], memcacheds))
+    names = [f"name{n}" for n in range(400)]
+    with start_daemon(config=old).conn() as conn:
+        for name in names:
+            assert conn.set(name, name) == b"STORED"
+    daemon = start_daemon(memcacheds[:2], config={
+        "pool main": {"gate_s": 1, "next": "grown"}, "pool grown": {"servers": new["pool main"]["servers"]}})
+    assert "plain keys left: 0" in servers(daemon, "move")
+    with start_daemon(config=new).conn() as conn, daemon.conn() as before:
+        for asked_one in (conn, before):
+            assert [asked_one.get(name) for name in names] == [name.encode() for name in names]
+        assert conn.set(names[0], "new") == b"STORED" and before.get(names[0]) == b"new"
 
 
 class Registers:

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "pool/pool.h"
 #include "proto/client/request_shape.h"
+#include "proxy/core/gate.h"
 #include "proxy/core/shared.h"
 #include "proxy/plain/carry.h"
 #include "proxy/plain/protect.h"
@@ -14,6 +15,7 @@
 /* How often a change waits for another client that carries the key. */
 #define TRIES 20
 #define UNKNOWN_TEXT "the key moves, and one of its two servers could not be told: outcome unknown"
+#define SLEPT_TEXT "the proxy has slept, or reached no server, for too long, outcome unknown"
 #define BUSY_TEXT "the key is being moved to another server, nothing done: try again"
 
 enum kind { READ, SET, DELETE, ADD, CHANGE };
@@ -23,6 +25,7 @@ struct relay {
     struct worker *worker;
     struct pool *old, *new;
     uint32_t pool_index;
+    uint64_t since_us; /* when it began */
     enum kind kind;
     bool is_line;   /* the request is passed on as one */
     bool odd_key;   /* it has bytes that no line can hold */
@@ -45,7 +48,8 @@ bool next_changes_server(const struct worker *w, const struct route_config *rout
 {
     struct pool_place here, there;
     const struct pool_config *pool = &w->config->pools[route->pool_index];
-    return !protect_is_item(w->config, key) && pool_find(w->pools[route->pool_index], key, &here) &&
+    return !protect_is_item(w->config, key) && !slice_starts_with(key, SLICE_LIT("mclistd#")) &&
+           pool_find(w->pools[route->pool_index], key, &here) &&
            pool_find(w->pools[pool->next_index], key, &there) &&
            strcmp(here.server, there.server) != 0;
 }
@@ -83,12 +87,21 @@ static struct slice key_of(const struct relay *r)
     return slice_make(r->key, r->key_len);
 }
 
-/* The part has its answer. */
+static bool failed(const struct be_reply *reply)
+{
+    return reply->status >= BE_NO_MEMORY;
+}
+
+/* The part has its answer, which is none if the others may have taken two steps meanwhile. */
 static void finish(struct relay *r, const struct be_reply *reply)
 {
     struct forward_part *f = r->f;
     struct be_reply last = *reply;
     struct block *held = r->held.block;
+    if (UNLIKELY(!gate_trusts(r->worker, r->pool_index, r->since_us)) && !failed(reply)) {
+        metric_add(&r->worker->metrics, METRIC_outcomes_unknown, r->kind != READ);
+        last = (struct be_reply){.status = BE_LOST, .text = SLEPT_TEXT};
+    }
     f->exchange.op = r->op;
     memory_give(sizeof *r);
     free(r);
@@ -163,11 +176,6 @@ static void ask(struct relay *r, struct pool *pool, enum be_verb verb, then_fn *
     r->f->exchange = (struct exchange){
         .op = {.verb = verb, .key = key_of(r), .odd_key = r->odd_key, .asks_cas = r->odd_key}};
     submit(r, pool, then);
-}
-
-static bool failed(const struct be_reply *reply)
-{
-    return reply->status >= BE_NO_MEMORY;
 }
 
 static bool is_gone(const struct be_reply *reply)
@@ -648,6 +656,7 @@ void next_submit(struct forward_part *f, const struct route_config *route, struc
     metric_inc(&w->metrics, METRIC_plain_moving);
     r->f = f;
     r->worker = w;
+    r->since_us = w->now.mono_us;
     r->pool_index = route->pool_index;
     r->old = w->pools[route->pool_index];
     r->new = w->pools[pool->next_index];

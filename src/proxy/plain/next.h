@@ -26,7 +26,7 @@
 #include "proxy/plain/forward_part.h"
 
 /* Has the key another server in the pool that its route's pool moves to? Not an item of a list:
- * these move with it. */
+ * these move with it; nor one of the proxies' own. */
 bool next_changes_server(const struct worker *worker, const struct route_config *route,
                          struct slice key);
 static inline bool next_has(const struct worker *w, const struct route_config *route,
