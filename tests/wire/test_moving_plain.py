@@ -50,9 +50,9 @@ def start(start_daemon, memcacheds):
 
 
 def asked(conn, line, body=None):
-    """The whole answer to a request with one line or one value, without CAS numbers."""
+    """The whole answer to a request with one line or one value, without CAS numbers and seconds."""
     conn.send(line, b"\r\n", b"" if body is None else body.encode() + b"\r\n", b"mn\r\n")
-    return [re.sub(rb" c\d+", b" c", line) for line in conn.until_mn()]
+    return [re.sub(rb" ([ct])\d+", rb" \1", line) for line in conn.until_mn()]
 
 
 def requests(rng, key):
