@@ -189,9 +189,17 @@ class Others(threading.Thread):
         self.unknown[name].discard(item)
 
     def judge(self, conn):
+        """On a machine that stands still for two gate_s, lists are refused for a moment."""
+        def read(name):
+            try:
+                return conn.lget(name)
+            except RuntimeError:
+                return None
+
         faults = []
         for name, known in self.known.items():
-            items = [item.decode() for item in conn.lget(name)]
+            items = wait_until(f"{name} is read", lambda name=name: read(name))
+            items = [item.decode() for item in items]
             if len(items) != len(set(items)):
                 faults.append(f"{name} has an item twice: {items}")
             if not known <= set(items) <= known | self.unknown[name]:
