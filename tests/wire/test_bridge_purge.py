@@ -159,31 +159,32 @@ def test_a_server_that_is_down(daemon, memcacheds):
         assert conn.get("tags|7") is None and stored(conn, names) == []
 
 
-def in_another_pool(start_memcached, **proxy):
+def with_lists_elsewhere(lists, **proxy):
     """Plain items and lists have servers of their own."""
     return {
-        "proxy": {"deadline_ms": 100, **proxy},
+        "proxy": proxy,
         "pool main": {"timeout_ms": 60000},
-        "pool other": {"servers": start_memcached().address, "timeout_ms": 60000},
+        "pool other": {"servers": lists.address, "timeout_ms": 60000},
         "lists tags|": {**TAGS, "pool": "other"},
     }
 
 
 def test_it_waits_as_long_calls_do(start_daemon, memcacheds, start_memcached):
-    config = in_another_pool(start_memcached, long_timeout_ms=60000)
-    daemon = start_daemon(memcacheds, config=config)
-    with daemon.conn() as conn:
-        fill(conn, "tags|7", NAMES)
+    lists = start_memcached()
+    daemon = start_daemon(memcacheds, config=with_lists_elsewhere(lists, deadline_ms=100))
+    patient = start_daemon(memcacheds, config=with_lists_elsewhere(lists))
+    with daemon.conn() as conn, patient.conn() as other:
+        fill(other, "tags|7", NAMES)
         memcacheds[0].pause()
         conn.send("delete tags|7\r\n")
         assert conn.is_silent(0.4)
         memcacheds[0].resume()
         assert conn.line() == b"DELETED"
-        assert stored(conn, NAMES) == []
+        assert stored(other, NAMES) == []
 
 
 def test_the_deadline(start_daemon, memcacheds, start_memcached):
-    config = in_another_pool(start_memcached, long_timeout_ms=300)
+    config = with_lists_elsewhere(start_memcached(), long_timeout_ms=300)
     daemon = start_daemon(memcacheds, config=config)
     with daemon.conn() as conn:
         fill(conn, "tags|7", NAMES)
@@ -199,7 +200,7 @@ def test_the_deadline(start_daemon, memcacheds, start_memcached):
 def test_a_list_of_which_nothing_is_known(start_daemon, start_memcached):
     """Its server does not answer: neither DELETED nor NOT_FOUND."""
     memcached = start_memcached()
-    config = {"proxy": {"deadline_ms": 100, "long_timeout_ms": 200}, "lists tags|": TAGS,
+    config = {"proxy": {"long_timeout_ms": 300}, "lists tags|": TAGS,
               "pool main": {"timeout_ms": 60000}}  # fmt: skip
     daemon = start_daemon([memcached], config=config)
     with daemon.conn() as conn:

@@ -257,21 +257,24 @@ def test_no_change_is_lost_beside_cas(memcacheds, start_daemon, key):
 # --- when things go wrong ---
 
 
-@pytest.mark.config(proxy={"deadline_ms": 100}, **{"pool main": {"timeout_ms": 60000}})
 @pytest.mark.parametrize("request_of, answer", [
     (lambda value: f"set b-x 0 0 {len(value)}\r\n{value}\r\n", b"STORED"),
     (lambda value: f"ms b-x {len(value)} ME\r\n{value}\r\n", b"NS"),
     (lambda _: "touch b-x 100\r\n", b"TOUCHED"),
 ])  # fmt: skip
-def test_what_takes_long_waits_as_long_as_the_list_verb(memcached, conn, request_of, answer):
+def test_what_takes_long_waits_as_long_as_the_list_verb(start_daemon, memcached, conn, request_of,
+                                                        answer):
     """Values that are written in several steps, as lput, and times to live, as ltouch."""
-    fill(conn, "b-x", "a")
+    config = {**BRIDGES, "proxy": {"deadline_ms": 100}, "pool main": {"timeout_ms": 60000}}
+    daemon = start_daemon([memcached], config=config)
     request = request_of(",".join(f"item-{n:06}" for n in range(20000)))
-    memcached.pause()
-    conn.send(request)
-    assert conn.is_silent(0.4)
-    memcached.resume()
-    assert conn.line() == answer
+    fill(conn, "b-x", "a")
+    with daemon.conn() as hasty:
+        memcached.pause()
+        hasty.send(request)
+        assert hasty.is_silent(0.4)
+        memcached.resume()
+        assert hasty.line() == answer
 
 
 @pytest.mark.thorough
