@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """scripts/cli on a terminal, and `mclistd --try`, of which nothing is left when it ends."""
 
+import importlib.util
 import os
 import pathlib
 import re
@@ -29,8 +30,7 @@ DAEMON = os.path.abspath(os.environ.get("MCLISTD", ROOT / "build/mclistd"))
 RUNNER = shlex.split(os.environ.get("MCLISTD_RUNNER", ""))
 TRY = [*RUNNER, DAEMON, "--try"]
 COLOUR = re.compile(rb"\x1b\[(?:31|32|33|34)m")
-HAS_TOOLKIT = subprocess.run(["/usr/bin/python3", "-c", "import prompt_toolkit"],
-                             capture_output=True).returncode == 0
+HAS_TOOLKIT = importlib.util.find_spec("prompt_toolkit") is not None
 
 
 @pytest.fixture
