@@ -126,8 +126,26 @@ static void stall(struct sim_world *w, unsigned server)
     w->stalled_until_us[server] = until_us;
 }
 
+/* Is a list marked, and its copy no head yet? Whether it outlives the loss of its mark is open: the
+ * next one who looks, or the mover, decides. Worlds know one truth only, so such a loss is left to
+ * docs/model/servers. */
+static bool any_half_moved(const struct sim_world *w)
+{
+    for (unsigned list = 0; w->p.moving && list < w->p.lists; list++) {
+        struct slice key = slice_of(w->oracle.list[list].head_key);
+        const struct item *head = cluster_head(&w->base.cluster, key, world_now(&w->base).wall_s);
+        if (head != NULL && slice_starts_with(item_value(head), SLICE_LIT("^1 >"))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void harm_store(struct sim_world *w, enum fault fault, unsigned server)
 {
+    if ((fault == FAULT_EVICTION || fault == FAULT_RESTART) && any_half_moved(w)) {
+        return;
+    }
     if (fault == FAULT_EVICTION) {
         evict(w, server);
     } else if (fault == FAULT_EXPIRY) {

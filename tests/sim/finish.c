@@ -329,6 +329,32 @@ static void finish_txs(struct sim_world *w)
     }
 }
 
+static bool begins_with(struct store *store, struct slice key, int64_t now_s, const char *begin)
+{
+    const struct item *item = store_find(store, key, now_s);
+    return item != NULL && slice_starts_with(item_value(item), slice_of(begin));
+}
+
+/* Each list goes to its new server, or says why not; then all may forget where it was. */
+static void check_moved(struct sim_world *w, unsigned list)
+{
+    struct sim_call *call = ask_again(w, choose_compactor(w), LIST_MIGRATE, list);
+    struct slice key = slice_of(w->oracle.list[list].head_key);
+    int64_t now_s = world_now(&w->base).wall_s;
+    if (call->call.status == LIST_SERVER_ERROR) {
+        bool foreign = strstr(call->call.error, "no list that this release") != NULL;
+        bool damaged = strstr(call->call.error, "a sublist of it is missing") != NULL;
+        if (!foreign && !(damaged && sim_loses(w))) {
+            sim_violation("lmigrate of a quiet list: %s", call->call.error);
+        }
+        return;
+    }
+    if (begins_with(cluster_place(&w->base.cluster, key, false), key, now_s, "^1") ||
+        begins_with(cluster_place(&w->base.cluster, key, true), key, now_s, "^1 >")) {
+        sim_violation("lmigrate of %.*s is over, and it has not moved", SLICE_ARGS(key));
+    }
+}
+
 void sim_finish(struct sim_world *w)
 {
     /* Beyond this, announcements belong to dead proxies. */
@@ -354,6 +380,9 @@ void sim_finish(struct sim_world *w)
     if (w->p.dialect != DIALECT_NATIVE) {
         finish_dialect(w);
         return;
+    }
+    for (unsigned list = 0; w->p.moving && list < w->p.lists; list++) {
+        check_moved(w, list);
     }
     /* Only what is not needed any more is forgotten by itself. */
     sim_let_pass(w, 2 * DAY_S * 1000000ULL);

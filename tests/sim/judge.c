@@ -299,7 +299,8 @@ static bool version_matches(const struct oracle *o, const struct sim_call *call,
 static bool is_of_head(const struct sim_call *call)
 {
     enum list_verb verb = call->call.verb;
-    return verb == LIST_TOUCH || (verb == LIST_TTL && call->call.item_count == 0);
+    return verb == LIST_TOUCH || verb == LIST_MIGRATE ||
+           (verb == LIST_TTL && call->call.item_count == 0);
 }
 
 static void judge_read(struct oracle *o, struct session_model *session, struct sim_call *call)
@@ -366,7 +367,7 @@ static bool does_nothing_now(const struct oracle *o, const struct sim_call *call
     if (c->verb == LIST_COMPACT) {
         return c->status == LIST_OK ? call->tidy_seen || is_pair(o) : none;
     }
-    if (c->status == LIST_NOT_STORED && cap_refuses(call, v)) {
+    if (c->verb == LIST_MIGRATE || (c->status == LIST_NOT_STORED && cap_refuses(call, v))) {
         return true;
     }
     if (c->verb == LIST_LEASE) {

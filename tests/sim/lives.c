@@ -317,7 +317,7 @@ void lives_check_moved(struct sim_world *w, const struct message *m)
     /* A time of more than a month goes by the proxy's clock. */
     bool far = from_s > w->clocks_s[m->flight.server] + EXPTIME_RELATIVE_MAX_S;
     int64_t late_s = LOOK_AGE_MAX_S + (far ? DAY_S : 0), at_s = item->expires_s;
-    if ((from_s == 0) != (at_s == 0) || at_s < from_s - (far ? DAY_S : 1) ||
+    if ((from_s == 0) != (at_s == 0) || at_s < from_s - (far ? late_s : 1) ||
         at_s > from_s + late_s) {
         sim_violation("%.*s was to expire at %lld, and on its new server does at %lld",
                       SLICE_ARGS(flight_key(&m->flight)), (long long)from_s, (long long)at_s);

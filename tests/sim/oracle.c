@@ -94,8 +94,7 @@ void oracle_note_mark(struct oracle *o, unsigned list, int64_t now_s)
 {
     struct model_list *l = &o->list[list];
     struct slice key = slice_of(l->head_key);
-    struct store *store = cluster_store(&o->cluster, key);
-    const struct item *item = store_find(store, key, now_s);
+    const struct item *item = cluster_head(&o->cluster, key, now_s);
     if (item == NULL) {
         return;
     }
@@ -448,8 +447,7 @@ static void note_end(struct oracle *o, unsigned list, const struct be_request *r
     struct slice key = slice_of(o->list[list].head_key);
     struct ids none = {0};
     bool pair = o->format != NULL && o->format->dialect == DIALECT_PAIRED;
-    if (request->verb == BE_CAS && !pair &&
-        store_find(cluster_store(&o->cluster, key), key, now_s) == NULL) {
+    if (request->verb == BE_CAS && !pair && cluster_head(&o->cluster, key, now_s) == NULL) {
         oracle_set_current(o, list, false, &none);
         ids_clear(&o->list[list].adds);
         ids_clear(&o->list[list].deletes);

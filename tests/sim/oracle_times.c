@@ -84,7 +84,7 @@ void oracle_note_life(struct oracle *o, unsigned list, int64_t now_s)
 {
     struct model_list *l = &o->list[list];
     struct slice key = slice_of(l->head_key);
-    const struct item *item = store_find(cluster_store(&o->cluster, key), key, now_s);
+    const struct item *item = cluster_head(&o->cluster, key, now_s);
     int64_t end_s = item == NULL ? 0 : item->expires_s;
     if (l->life_count > 0 && l->lives[l->life_count - 1].end_s == end_s) {
         return;

@@ -622,7 +622,7 @@ void params_settle_moving(struct params *p)
         p->servers = p->servers < 2 ? 2 : p->servers;
         p->spread = p->joints = p->purges = false;
         p->no_times = 0;
-        p->faults[FAULT_EVICTION] = p->faults[FAULT_EXPIRY] = p->faults[FAULT_RESTART] = 0;
+        p->faults[FAULT_EXPIRY] = 0;
     }
 }
 

@@ -118,8 +118,8 @@ static void record_call(struct history *history, const struct sim_world *w,
     bool unknown = call_unknown(call) || call->pends; /* it may count later, or never */
     bool reads = list_verb_reads(c->verb);
     bool back = c->verb == LIST_REVRANGE; /* the same as an lrange, counted from the other end */
-    if (c->verb == LIST_LEASE || is_joint(call)) {
-        return; /* and no leases, and each call has one list */
+    if (c->verb == LIST_LEASE || c->verb == LIST_MIGRATE || is_joint(call)) {
+        return; /* and no leases, nor servers, and each call has one list */
     }
     if (c->verb == LIST_TOUCH || c->verb == LIST_TTL) {
         return; /* histories know no times: they are taken where no list expires */

@@ -351,7 +351,7 @@ static void look(struct oracle *o, unsigned list, const struct purpose *purpose,
                  int64_t now_s)
 {
     struct slice key = slice_of(o->list[list].head_key), own = slice_of(o->list[list].key);
-    const struct item *item = store_find(cluster_store(&o->cluster, key), key, now_s);
+    const struct item *item = cluster_head(&o->cluster, key, now_s);
     struct ref_head head = {0};
     struct txlog txlog = {0};
     if (item != NULL && (!ref_head_read(&head, item_value(item)) ||

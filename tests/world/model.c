@@ -158,6 +158,24 @@ bool item_of_name(struct slice name, uint16_t *id)
     return slice_equal(name, item_text(*id));
 }
 
+#define COPY_BEGIN "^1 >"
+#define MARK_BEGIN "^> "
+
+static bool is_copy(const struct item *item)
+{
+    return slice_starts_with(item_value(item), SLICE_LIT(COPY_BEGIN));
+}
+
+/* Is it the copy whose token the mark on its old server has? */
+static bool is_named(const struct cluster *cluster, struct slice head, const struct item *copy)
+{
+    enum { TOKEN_BYTES = 13 };
+    const struct item *mark = store_find(cluster_place(cluster, head, false), head, 0);
+    struct slice a = item_value(copy), b = mark == NULL ? SLICE_NONE : item_value(mark);
+    return slice_starts_with(b, SLICE_LIT(MARK_BEGIN)) &&
+           memcmp(a.p + sizeof COPY_BEGIN - 1, b.p + sizeof MARK_BEGIN - 1, TOKEN_BYTES) == 0;
+}
+
 struct store *cluster_store(const struct cluster *cluster, struct slice placement)
 {
     struct store *old = cluster_place(cluster, placement, false);
@@ -168,9 +186,15 @@ struct store *cluster_store(const struct cluster *cluster, struct slice placemen
     const struct item *on_old = store_find(old, placement, 0);
     const struct item *on_new = store_find(new, placement, 0);
     if (on_old != NULL) {
-        return slice_starts_with(item_value(on_old), SLICE_LIT("^> ")) ? new : old;
+        return slice_starts_with(item_value(on_old), SLICE_LIT(MARK_BEGIN)) ? new : old;
     }
-    return on_new != NULL && !slice_starts_with(item_value(on_new), SLICE_LIT("^1 >")) ? new : old;
+    return on_new != NULL && !is_copy(on_new) ? new : old;
+}
+
+const struct item *cluster_head(const struct cluster *cluster, struct slice head_key, int64_t now_s)
+{
+    const struct item *item = store_find(cluster_store(cluster, head_key), head_key, now_s);
+    return item != NULL && is_copy(item) && !is_named(cluster, head_key, item) ? NULL : item;
 }
 
 struct store *cluster_place(const struct cluster *cluster, struct slice placement, bool by_new)
@@ -348,7 +372,7 @@ static const struct item *find_head(const struct cluster *cluster, struct slice 
     char key[KEY_BYTES_MAX + 1];
     int n = snprintf(key, sizeof key, "%.*s#", SLICE_ARGS(list_key));
     struct slice head = slice_make(key, (size_t)n);
-    return store_find(cluster_store(cluster, head), head, now_s);
+    return cluster_head(cluster, head, now_s);
 }
 
 /* ---- transactions ---- */

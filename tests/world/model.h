@@ -74,6 +74,9 @@ struct cluster {
 };
 /* Where it is now. */
 struct store *cluster_store(const struct cluster *cluster, struct slice placement);
+/* The head of a list that is there, or NULL: of one that has moved, also a copy that counts. */
+const struct item *cluster_head(const struct cluster *cluster, struct slice head_key,
+                                int64_t now_s);
 /* By the old list of servers, or by the new one. */
 struct store *cluster_place(const struct cluster *cluster, struct slice placement, bool by_new);
 
