@@ -571,9 +571,14 @@ static void allow_stale(const struct oracle *o, struct sim_call *call)
     call->from_s -= (int64_t)((o->max_stale_us + 999999) / 1000000);
 }
 
-/* A change that was answered well: later reads through its proxy show it. */
+/* A change that was answered well: later reads through its proxy show it. A client by hand has
+ * none.
+ */
 static void note_own(struct oracle *o, const struct sim_call *call)
 {
+    if (call->proxy >= PROXIES_MAX) {
+        return;
+    }
     uint32_t *own = &o->own[call->proxy][call->list];
     if (list_verb_changes(call->call.verb) && call->call.status == LIST_OK && call->applied > 0 &&
         call->applied_version > *own) {
