@@ -7,7 +7,8 @@
 
 #include <cmocka.h>
 
-#include "list/core/own_changes.h"
+#include "list/content/view.h"
+#include "list/core/engine_state.h"
 #include "support_engine.h"
 
 #define STALE_MS 100u
@@ -170,6 +171,16 @@ static void test_a_change_that_is_answered_while_the_head_is_on_its_way(void **s
     look(&t->a);
 }
 
+static void test_a_short_list_keeps_no_block_of_its_connection(void **state)
+{
+    struct worker *w = &((struct two *)*state)->a;
+    look(w);
+    const struct list *list = lists_find(&w->rig.engine->lists, SLICE_LIT("k"));
+    assert_true(list->view->log.block->cap < BLOCK_BYTES / 4);
+    submit(w, LIST_GET);
+    expect_asks_nothing(w, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +190,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_change_of_another_worker_ends_it, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_change_that_is_answered_while_the_head_is_on_its_way,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_short_list_keeps_no_block_of_its_connection, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,6 +30,25 @@ static bool holds_clear(struct slice entries)
     return false;
 }
 
+/* A block of a connection holds many short heads, and would stay there for each of them. */
+static bool is_worth_copying(const struct head *head)
+{
+    return head->run_count == 0 && head->log.len < head->log_block->cap / 4;
+}
+
+static void keep_log(struct log_fold *f, const struct head *head)
+{
+    block_unref(&f->block);
+    if (!is_worth_copying(head)) {
+        f->block = block_ref(head->log_block);
+        f->log = head->log;
+        return;
+    }
+    f->block = block_new_exact(head->log.len + 1);
+    block_append(&f->block, head->log.p, head->log.len);
+    f->log = slice_make(f->block->data, f->block->used);
+}
+
 bool log_fold_take(struct log_fold *f, const struct head *head)
 {
     CHECK(head->open_count == 0 || head->whole != NULL);
@@ -47,8 +66,6 @@ bool log_fold_take(struct log_fold *f, const struct head *head)
     }
     bool whole = fold_apply_entries(&f->fold, tail);
     CHECK(whole); /* head_read checked it */
-    block_unref(&f->block);
-    f->block = block_ref(head->log_block);
-    f->log = head->log;
+    keep_log(f, head);
     return goes_on;
 }

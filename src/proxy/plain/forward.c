@@ -96,7 +96,7 @@ static struct slice rebuild_meta(struct worker *w, const struct request *r,
 
 /* The line with its line end, as the server is to get it: where possible as it lies in the input.
  */
-static struct slice line_to_send(struct worker *w, const struct request *r)
+static ALWAYS_INLINE struct slice line_to_send(struct worker *w, const struct request *r)
 {
     if (request_is_meta(r) && r->quiet) {
         return rebuild_meta(w, r, NULL);
@@ -173,7 +173,7 @@ static struct slice line_elsewhere(struct worker *w, const struct forward_part *
 
 /* Does the client not want to see this reply? As memcached has it: q hides misses of mg and
  * successes of ms, md, ma. */
-static bool is_hidden(const struct request *r, const struct forward_part *f)
+static ALWAYS_INLINE bool is_hidden(const struct request *r, const struct forward_part *f)
 {
     if (r->noreply) {
         return true;
@@ -188,7 +188,7 @@ static bool is_hidden(const struct request *r, const struct forward_part *f)
 }
 
 /* As memcached counts it. */
-static void count_mg(struct metrics *m, const struct forward_part *f)
+static ALWAYS_INLINE void count_mg(struct metrics *m, const struct forward_part *f)
 {
     if (f->has_value || (!f->failed && slice_starts_with(f->line, SLICE_LIT("HD")))) {
         metric_inc(m, METRIC_get_hits);
@@ -285,7 +285,7 @@ static const struct handler single_handler = {.kinds = ABOUT_ITEMS,
 /* --- keys whose server changes --- */
 
 /* A lease is known by its flags. */
-static void ask_for_flags(struct part *part)
+RARE static void ask_for_flags(struct part *part)
 {
     struct forward_part *f = forward_of(part);
     struct worker *w = worker_of(part->pending);
@@ -300,7 +300,7 @@ static void ask_for_flags(struct part *part)
     f->exchange.op.form.flags |= asks ? letter_bit('f') : 0;
 }
 
-static void start_moving(struct pending *p)
+RARE static void start_moving(struct pending *p)
 {
     struct forward_part *f = forward_part_new(p, p->request.key, WINDOW_ITEM);
     p->all_started = true;
@@ -308,7 +308,7 @@ static void start_moving(struct pending *p)
     route_submit(f);
 }
 
-static void emit_moving(struct part *part, struct chain *out)
+RARE static void emit_moving(struct part *part, struct chain *out)
 {
     const struct request *r = &part->pending->request;
     const struct forward_part *f = forward_of(part);
