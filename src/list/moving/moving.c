@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/memory.h"
 #include "list/core/co.h"
+#include "list/moving/append.h"
 #include "list/moving/places.h"
 
 #define TRIES_MAX 32
@@ -19,6 +20,7 @@ struct mover {
     TAILQ_ENTRY(mover) link;
     struct moved_list *list;
     struct be_request *request; /* the engine's */
+    struct moved_append append;
     struct co co;
     unsigned tries;
     struct stay stay; /* why its head cannot be moved now */
@@ -201,7 +203,6 @@ static bool failed(const struct mover *x)
 static void give_back(struct moving *m, struct be_request *request, const struct be_reply *reply)
 {
     request->pool_index = m->pools[0];
-    request->with_cas = false;
     request->moves = NULL;
     m->done(m->arg, request, reply);
 }
@@ -209,6 +210,7 @@ static void give_back(struct moving *m, struct be_request *request, const struct
 static void answer(struct moving *m, struct mover *x, const struct be_reply *reply)
 {
     struct be_request *request = x->request;
+    append_end(&x->append, request);
     x->request = NULL;
     give_back(m, request, reply);
 }
@@ -656,13 +658,18 @@ static enum progress act(struct moving *m, struct mover *x)
             answer_status(m, x, BE_NOT_STORED, NULL);
             CO_RETURN(co);
         }
-        x->request->with_cas = true;
-        x->request->cas = found->reply.cas;
-        x->request->epoch = found->reply.epoch;
+        append_begin(&x->append, x->request, &found->reply);
     }
     forward(m, x, x->on_new);
     CO_AWAIT(co, "asking for it");
-    if (x->request->verb != BE_APPEND || x->reply->status != BE_EXISTS) {
+    bool others_did = x->reply->status == BE_EXISTS || x->reply->status == BE_NOT_FOUND;
+    if (!x->append.under_way) {
+        answer(m, x, x->reply);
+    } else if (others_did) {
+        append_end(&x->append, x->request);
+    } else if (x->reply->status == BE_TOO_LARGE) {
+        answer_status(m, x, BE_NOT_STORED, NULL); /* as of an append */
+    } else {
         answer(m, x, x->reply);
     }
     CO_END(co);
@@ -736,6 +743,7 @@ static void free_mover(const struct moving *m, struct mover *x)
     place_forget(&x->again);
     place_forget(&x->left);
     block_unref(&x->own.block);
+    append_forget(&x->append);
     free(x);
 }
 
