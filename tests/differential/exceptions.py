@@ -123,7 +123,8 @@ def _flush_later(request):
         return None
     if not re.fullmatch(rb"\+?[0-9]+", words[1]) or int(words[1]) == 0:
         return None
-    text = rb"CLIENT_ERROR flush_all with a delay is refused: it makes later ADDs vanish\r\n"
+    text = (rb"CLIENT_ERROR flush_all with a delay is refused, since what is stored before it ends "
+            rb"would vanish: use flush_all without one\r\n")
     if words[1].startswith(b"+") or int(words[1]) >= 2**63:
         text = REFUSAL
     return Own(NOTHING if len(words) == 3 else text)

@@ -64,6 +64,15 @@ static void test_marks_are_carried(void **state)
     layout_fini(&layout);
 }
 
+/* A fill by the token of before is refused then. */
+static void test_what_is_made_absent_has_no_lease(void **state)
+{
+    (void)state;
+    struct layout layout = {.marks = {.absent = true, .lease = 7, .lease_until_s = 1700000000}};
+    layout_make_absent(&layout);
+    assert_true(layout.marks.absent && layout.marks.lease == 0 && layout.marks.lease_until_s == 0);
+}
+
 static void test_runs_are_inserted_and_dropped_where_asked(void **state)
 {
     (void)state;
@@ -293,6 +302,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_layout_begins_with_runs_and_garbage_and_no_log),
         cmocka_unit_test(test_marks_are_carried),
+        cmocka_unit_test(test_what_is_made_absent_has_no_lease),
         cmocka_unit_test(test_runs_are_inserted_and_dropped_where_asked),
         cmocka_unit_test(test_garbage_is_removed_once),
         cmocka_unit_test(test_announcements_are_carried_by_the_rules),

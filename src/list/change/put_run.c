@@ -101,17 +101,19 @@ static bool wants_end(const struct op_put *p)
     return life_ends(&life);
 }
 
+/* A head may be missing where nothing is announced in one. */
 static void take_end(struct op_put *p, const struct op_event *event)
 {
-    if (event->status == BE_MISS) {
+    bool there = event->status == BE_HIT;
+    if (event->status == BE_MISS && !p->unannounced) {
         p->lost = true;
-    } else if (event->status != BE_HIT) {
+    } else if (!there && event->status != BE_MISS) {
         p->writer.refused = true;
         op_error_text(event, p->error);
     } else if (p->call != NULL) {
         int64_t now_s = (int64_t)event->reply->number;
         struct life life = put_life(p);
-        life.ttl_s = event->reply->ttl_s;
+        life.ttl_s = there ? event->reply->ttl_s : -1;
         int64_t end_s = life_end_s(&life, now_s);
         writer_live(&p->writer, now_s, end_s == 0 ? 0 : sublists_until_s(now_s, end_s));
     }
