@@ -186,6 +186,8 @@ static void check_renewal(struct sim_world *w, unsigned list)
     if (w->oracle.list[list].damaged) {
         return; /* it lives as long as what is left of it, or is dropped */
     }
+    sim_let_pass(w, (uint64_t)w->p.max_stale_ms * 1000); /* so that it is not answered from memory
+                                                          */
     (void)ask_again(w, &w->proxies[rng_below(&w->rng, w->p.proxies)], LIST_LEN, list);
     sim_let_pass(w, 1000000);
     sim_rest(w, "after a renewal");
