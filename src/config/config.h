@@ -398,6 +398,7 @@ struct config {
     /* Set by config_finish. */
     bool has_bridge;      /* some prefix has one */
     bool has_routes;      /* the file has a [route] */
+    bool has_moves;       /* plain keys of some route move: route_config.moves */
     uint64_t flush_pools; /* a bit for each place in pools: a flush_all goes there */
 };
 

@@ -189,6 +189,7 @@ static int check_one(const struct config *config, struct route_config *route, ch
 int route_check(struct config *config, char error[CONFIG_ERROR_MAX])
 {
     config->has_routes = config->route_count > 1 || config->routes[0].line != 0;
+    config->has_moves = false;
     for (size_t i = 0; i < config->route_count; i++) {
         struct route_config *route = &config->routes[i];
         route->index = (uint32_t)i;
@@ -197,6 +198,7 @@ int route_check(struct config *config, char error[CONFIG_ERROR_MAX])
         if (check_one(config, route, error) != 0) {
             return -1;
         }
+        config->has_moves = config->has_moves || route->moves;
     }
     return 0;
 }

@@ -54,10 +54,11 @@ bool next_changes_server(const struct worker *w, const struct route_config *rout
            strcmp(here.server, there.server) != 0;
 }
 
-bool next_has_request(const struct worker *w, const struct request *r)
+bool next_changes_server_of(const struct worker *w, const struct request *r)
 {
     char decoded[KEY_BYTES_MAX];
-    return next_has(w, route_of_request(w, r), route_key(r, decoded));
+    struct slice key = route_key(r, decoded);
+    return next_has(w, config_route(w->config, key), key);
 }
 
 void next_take_turn(struct pending *p)
@@ -65,7 +66,7 @@ void next_take_turn(struct pending *p)
     const struct request *r = &p->request;
     struct slice keys = r->args, key;
     bool waits = false;
-    if (worker_of(p)->plain_pool != NULL || !request_changes(r)) {
+    if (!worker_of(p)->config->has_moves || !request_changes(r)) {
         return;
     }
     if (r->verb->shape == SHAPE_GAT && !client_is_binary(p->client)) {

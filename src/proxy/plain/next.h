@@ -35,7 +35,11 @@ static inline bool next_has(const struct worker *w, const struct route_config *r
     return UNLIKELY(route->moves) && next_changes_server(w, route, key);
 }
 /* The same of a request with one key. */
-bool next_has_request(const struct worker *worker, const struct request *request);
+bool next_changes_server_of(const struct worker *worker, const struct request *request);
+static inline bool next_has_request(const struct worker *w, const struct request *r)
+{
+    return UNLIKELY(w->config->has_moves) && next_changes_server_of(w, r);
+}
 /* Is it to be passed on as the line that it is? It has one key, which moves. */
 static inline bool next_takes_line(const struct request *r)
 {

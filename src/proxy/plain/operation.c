@@ -263,8 +263,10 @@ static RARE void refuse(struct client *client, const struct request *r, char fla
  * a value is to be stale, which is deleted, and numbers of CAS that the client wants to choose. */
 static char refused_flag(const struct worker *w, const struct request *r)
 {
-    bool is_refused = r->verb->verb == VERB_MA || !route_has_lines(w, r);
-    return is_refused && request_is_meta(r) && r->verb->verb != VERB_ME ? meta_refused_flag(r) : 0;
+    if (!request_is_meta(r) || r->verb->verb == VERB_ME) {
+        return 0;
+    }
+    return r->verb->verb == VERB_MA || !route_has_lines(w, r) ? meta_refused_flag(r) : 0;
 }
 
 void operation_request(struct client *client, const struct request *r, struct block *block)
