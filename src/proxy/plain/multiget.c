@@ -73,45 +73,38 @@ static void ask_for_key(struct forward_part *f)
     route_submit(f);
 }
 
-/* Finds out on which connection each of the keys is asked for. */
-static void find_routes(const struct worker *w, const struct slice *keys, size_t count,
-                        size_t *routes)
+/* On which connection is the key, which is of that route, asked for? */
+static size_t connection_of(const struct worker *w, const struct route_config *route,
+                            struct slice key)
 {
-    if (LIKELY(w->plain_pool != NULL)) {
-        pool_routes(w->plain_pool, keys, count, routes);
-        return;
+    size_t connection;
+    if (!route_takes_lines(w, route) || next_has(w, route, key)) {
+        return NO_ROUTE;
     }
-    for (size_t i = 0; i < count; i++) {
-        const struct route_config *route = config_route(w->config, keys[i]);
-        routes[i] = NO_ROUTE;
-        if (route_takes_lines(w, route) && !next_has(w, route, keys[i])) {
-            pool_routes(w->pools[route->pool_index], &keys[i], 1, &routes[i]);
-            routes[i] += w->multiget->first_of_pool[route->pool_index];
-        }
-    }
+    pool_routes(w->pools[route->pool_index], &key, 1, &connection);
+    return w->multiget->first_of_pool[route->pool_index] + connection;
 }
 
-/* Has the route failed a key of this request? Then the others would only have to wait for the same,
- * one after the other if there are many. */
-static bool is_unreachable(const struct pending *p, size_t route)
+/* Has the connection failed a key of this request? Then the others would only have to wait for the
+ * same, one after the other if there are many. */
+static bool is_unreachable(const struct pending *p, size_t connection)
 {
-    return p->unreachable != NULL && route != NO_ROUTE &&
-           (p->unreachable[route / 8] >> route % 8 & 1) != 0;
+    return p->unreachable != NULL && connection != NO_ROUTE &&
+           (p->unreachable[connection / 8] >> connection % 8 & 1) != 0;
 }
 
 static RARE void mark_unreachable(struct pending *p, struct slice key)
 {
     const struct worker *w = worker_of(p);
-    size_t route;
-    find_routes(w, &key, 1, &route);
-    if (route == NO_ROUTE) {
+    size_t connection = connection_of(w, config_route(w->config, key), key);
+    if (connection == NO_ROUTE) {
         return; /* a key's node may be another one by now */
     }
     if (p->unreachable == NULL) {
         p->unreachable = calloc(w->multiget->count / 8 + 1, 1);
         CHECK(p->unreachable != NULL);
     }
-    p->unreachable[route / 8] |= (uint8_t)(1U << route % 8);
+    p->unreachable[connection / 8] |= (uint8_t)(1U << connection % 8);
 }
 
 void multiget_redirect(struct part *part)
@@ -122,10 +115,9 @@ void multiget_redirect(struct part *part)
 
 /* The next key is not asked for on its connection, which is unreachable: the failover pool is asked
  * for it, if there is one and it has not failed a key of this request, too. */
-static RARE void pass_over(struct pending *p, struct slice key)
+static RARE void pass_over(struct pending *p, const struct route_config *route, struct slice key)
 {
     struct worker *w = worker_of(p);
-    const struct route_config *route = config_route(w->config, key);
     if (route->failover_index != ROUTE_NONE && p->handler->redirect != NULL) {
         struct forward_part *f = forward_part_new(p, key, WINDOW_ITEM);
         exchange_of_key(f);
@@ -149,17 +141,18 @@ static void start_only_key(struct pending *p)
 void multiget_start_next(struct pending *p)
 {
     struct slice key;
-    size_t route = NO_ROUTE;
+    const struct worker *w = worker_of(p);
+    const struct route_config *route = NULL;
     CHECK(item_next(&p->rest, &key));
     p->all_started = p->next + 1 == p->request.arg_count;
     if (p->unreachable != NULL) {
-        find_routes(worker_of(p), &key, 1, &route);
+        route = config_route(w->config, key);
     }
-    if (!is_unreachable(p, route)) {
+    if (route == NULL || !is_unreachable(p, connection_of(w, route, key))) {
         ask_for_key(forward_part_new(p, key, WINDOW_ITEM));
         return;
     }
-    pass_over(p, key);
+    pass_over(p, route, key);
     if (TAILQ_EMPTY(&p->parts)) {
         pending_settle(p->client);
     }
@@ -290,29 +283,30 @@ static ALWAYS_INLINE void advance(struct pending *p, struct slice key)
     (void)slice_take(&p->rest, (size_t)(key.p + key.len - p->rest.p));
 }
 
-/* Of a request whose keys do not just go on the connections that they have, routes. */
+/* Of a request whose keys do not just go on the connections that they have. */
 static RARE struct multiget_route *start_specials(struct pending *p, const struct slice *keys,
-                                                  const size_t *routes, size_t count,
-                                                  struct multiget_route *used)
+                                                  size_t count, struct multiget_route *used)
 {
     struct worker *w = worker_of(p);
     for (size_t i = 0; i < count && (i == 0 || may_start(p)); i++) {
+        const struct route_config *route = config_route(w->config, keys[i]);
+        size_t connection = connection_of(w, route, keys[i]);
         p->all_started = p->next + 1 == p->request.arg_count;
         advance(p, keys[i]);
-        if (is_unreachable(p, routes[i])) {
-            pass_over(p, keys[i]);
+        if (is_unreachable(p, connection)) {
+            pass_over(p, route, keys[i]);
             continue;
         }
         struct forward_part *f = forward_part_new(p, keys[i], WINDOW_ITEM);
-        if (routes[i] == NO_ROUTE) {
+        if (connection == NO_ROUTE) {
             ask_for_key(f);
             continue;
         }
         if (w->plain_pool == NULL) {
             exchange_of_key(f); /* for a shadow; where it shares one, it is of no other use */
-            route_note(f, config_route(w->config, keys[i]), keys[i]);
+            route_note(f, route, keys[i]);
         }
-        add_to_route(w, &w->multiget->routes[routes[i]], f, &used);
+        add_to_route(w, &w->multiget->routes[connection], f, &used);
     }
     return used;
 }
@@ -331,11 +325,11 @@ static void start_keys(struct pending *p)
             count++;
         }
         p->all_started = count == 0;
-        find_routes(w, keys, count, routes);
         if (UNLIKELY(special)) {
-            used = start_specials(p, keys, routes, count, used);
+            used = start_specials(p, keys, count, used);
             continue;
         }
+        pool_routes(w->plain_pool, keys, count, routes);
         for (size_t i = 0; i < count && (i == 0 || may_start(p)); i++) {
             p->all_started = p->next + 1 == p->request.arg_count;
             struct forward_part *f = forward_part_new(p, keys[i], WINDOW_ITEM);
@@ -437,7 +431,7 @@ void multiget_touch_request(struct client *client, const struct request *r, stru
     next_take_turn(add(client, &touch_keys_handler, r, block));
 }
 
-/* With no others: then find_routes does not look for the first of a pool. */
+/* With no others: then the first connection of the only pool is the first of all. */
 static bool has_plain_keys(const struct worker *w, size_t pool_index)
 {
     return w->plain_pool == NULL || w->pools[pool_index] == w->plain_pool;
