@@ -18,6 +18,7 @@
 
 #include "base/check.h"
 #include "base/memory.h"
+#include "list/core/expiry.h"
 #include "list/moving/places.h"
 
 #define SERVERS 2
@@ -625,6 +626,28 @@ static void test_a_list_is_made_behind_a_mark(void **state)
     moving_destroy(&s.moving);
 }
 
+/* By the clock of its head's new server the list may live as long as by that of its old one. */
+static void test_a_copied_sublist_lives_longer_by_what_clocks_differ(void **state)
+{
+    (void)state;
+    struct scene s;
+    begin_scene(&s, MOVING_MOVE, BE_GET);
+    look(&s, 0, "^1 @1795229329 aaaaaaaaaaaaa.1:90:3\n");
+    struct be_request *sent = moving_take_request(s.moving);
+    assert_true(sent->verb == BE_PROBE && sent->pool_index == 1);
+    reply_with(s.moving, sent, NULL);
+    sent = moving_take_request(s.moving);
+    assert_true(sent->verb == BE_GET && sent->pool_index == 0);
+    struct be_reply reply = reply_of("+1:a");
+    reply.ttl_s = 7;
+    moving_reply(s.moving, sent, &reply);
+    block_unref(&reply.block);
+    sent = moving_take_request(s.moving);
+    assert_true(sent->verb == BE_ADD && sent->pool_index == 1);
+    assert_int_equal(sent->exptime, SERVER_SKEW_S + 7);
+    moving_destroy(&s.moving);
+}
+
 /* memcached would remove the item for want of memory, if that were an ms in mode A. */
 static void test_an_append_is_a_cas_of_the_head_that_was_looked_at(void **state)
 {
@@ -676,6 +699,7 @@ int main(void)
         cmocka_unit_test(test_how_long_a_copy_lives),
         cmocka_unit_test(test_a_copy_of_another_mark_is_taken_away),
         cmocka_unit_test(test_a_list_is_made_behind_a_mark),
+        cmocka_unit_test(test_a_copied_sublist_lives_longer_by_what_clocks_differ),
         cmocka_unit_test(test_a_read_says_which_server_has_answered),
         cmocka_unit_test(test_an_append_is_a_cas_of_the_head_that_was_looked_at),
         cmocka_unit_test(test_lists_that_were_not_used_lately_are_forgotten),

@@ -5,8 +5,8 @@
  * Lists share counts: one that stands still tells that none of its lists was changed, one that has
  * moved costs a look at the server.
  *
- *     worker A:   read of the head sent, count 7 ---> head of then         count 7 still: may
- * answer worker B:                                 append answered, count 8   8: asks again
+ *     worker A:   read sent, count 7 ---> head of then               count 7 still: may answer
+ *     worker B:                           append answered, count 8   count 8: A asks again
  *
  * A change counts before its client is answered. One whose answer came before the read was sent is
  * in what the read brings.

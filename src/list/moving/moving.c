@@ -7,12 +7,11 @@
 #include "base/check.h"
 #include "base/memory.h"
 #include "list/core/co.h"
+#include "list/core/expiry.h"
 #include "list/moving/append.h"
 #include "list/moving/places.h"
 
 #define TRIES_MAX 32
-/* Clocks of servers agree within that. */
-#define SUBLIST_MORE_S 600
 /* memcached's flags of marks and copies: so who looks at flags alone tells them from heads. */
 #define MARK_FLAGS 0x6d76u
 
@@ -236,11 +235,18 @@ static void answer_failed(struct moving *m, struct mover *x)
 
 /* --- where the list is ---------------------------------------------------------------------- */
 
-static void note(struct mover *x, bool on_new, const struct be_reply *reply)
+/* Keeps what that server has answered; false, and the engine is answered, when it did not. */
+static bool look(struct moving *m, struct mover *x, bool on_new, struct place *place)
 {
-    if (reply->epoch != 0) {
-        x->list->epochs[on_new] = reply->epoch;
+    if (failed(x)) {
+        answer_failed(m, x);
+        return false;
     }
+    place_read(place, x->reply);
+    if (x->reply->epoch != 0) {
+        x->list->epochs[on_new] = x->reply->epoch;
+    }
+    return true;
 }
 
 /* PROGRESS_DONE: x->founds says whether there is a list, x->on_new where; x->request is NULL if it
@@ -257,12 +263,9 @@ static enum progress find(struct moving *m, struct mover *x)
         }
         ask_get(m, x, false);
         CO_AWAIT(co, "looking at the old server");
-        if (failed(x)) {
-            answer_failed(m, x);
+        if (!look(m, x, false, &x->old)) {
             CO_RETURN(co);
         }
-        place_read(&x->old, x->reply);
-        note(x, false, x->reply);
         x->on_new = x->old.kind != PLACE_HEAD && x->old.kind != PLACE_COPY;
         x->founds = !x->on_new;
         if (x->founds) {
@@ -270,12 +273,9 @@ static enum progress find(struct moving *m, struct mover *x)
         }
         ask_get(m, x, true);
         CO_AWAIT(co, "looking at the new server");
-        if (failed(x)) {
-            answer_failed(m, x);
+        if (!look(m, x, true, &x->new)) {
             CO_RETURN(co);
         }
-        place_read(&x->new, x->reply);
-        note(x, true, x->reply);
         x->founds = x->new.kind == PLACE_HEAD;
         if (x->founds || x->new.kind == PLACE_NOTHING) {
             CO_RETURN(co);
@@ -284,11 +284,9 @@ static enum progress find(struct moving *m, struct mover *x)
          * is left from an earlier move, off this server. */
         ask_get(m, x, false);
         CO_AWAIT(co, "looking at the old server again");
-        if (failed(x)) {
-            answer_failed(m, x);
+        if (!look(m, x, false, &x->again)) {
             CO_RETURN(co);
         }
-        place_read(&x->again, x->reply);
         if (!place_same(&x->old, &x->again)) {
             continue;
         }
@@ -406,7 +404,7 @@ static void give_up_port(struct porter *x, const char *why)
 static int32_t lasting(const struct be_reply *reply, int64_t wall_s)
 {
     struct be_reply longer = *reply;
-    longer.ttl_s += longer.ttl_s < 0 ? 0 : SUBLIST_MORE_S;
+    longer.ttl_s += longer.ttl_s < 0 ? 0 : SERVER_SKEW_S;
     return place_exptime(&longer, wall_s);
 }
 

@@ -4,8 +4,8 @@
  * and the servers, and takes what the engine asks for lists that move: the engine knows of one
  * server for each list, as ever, and what it asks finds the list wherever it is.
  *
- *     engine --request--> moving_submit    moving_take_request --> the servers, one or several
- * times engine <--reply---- done             moving_reply <---------
+ *     engine --request--> moving_submit    moving_take_request --> the servers, perhaps
+ *     engine <--reply---- done             moving_reply <--------- several times
  *
  * Requests for one list are answered in the order in which they came, one after the other; those
  * for its sublists go by, to the server that the list was last seen on.

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "list/format/entry.h"
+#include "list/core/expiry.h"
 
 #define VERSION "^1"
 #define COPY_BEGIN VERSION " >"
@@ -73,19 +73,6 @@ struct head *place_open(const struct place *place, struct slice key)
     return head;
 }
 
-/* The log that begins behind the header: does it announce sublists? */
-static bool announces(struct slice log)
-{
-    struct entry entry;
-    enum entry_status status;
-    while ((status = entry_next(&log, &entry)) == ENTRY_OK) {
-        if (entry.op == ENTRY_ANNOUNCE) {
-            return true;
-        }
-    }
-    return status != ENTRY_END;
-}
-
 struct stay place_stay(const struct place *place, const struct head *head)
 {
     if (head == NULL) {
@@ -94,10 +81,7 @@ struct stay place_stay(const struct place *place, const struct head *head)
     if (place->reply.no_times) {
         return (struct stay){.why = "its server does not tell times to live"};
     }
-    struct slice value = place->reply.value;
-    const char *end = memchr(value.p, '\n', value.len);
-    size_t header = (size_t)(end - value.p) + 1;
-    if (head->garbage_count > 0 || announces(slice_make(end + 1, value.len - header))) {
+    if (head->garbage_count > 0 || head->announcements.len > 0) {
         return (struct stay){.why = "sublists of it are being written or deleted", .for_now = true};
     }
     return (struct stay){.why = NULL};
@@ -111,12 +95,11 @@ bool place_counts(const struct place *copy, const struct place *mark)
 
 int32_t place_exptime(const struct be_reply *reply, int64_t wall_s)
 {
-    enum { RELATIVE_MAX_S = 60 * 60 * 24 * 30 };
     if (reply->ttl_s < 0) {
         return 0;
     }
     int64_t left_s = reply->ttl_s > 0 ? reply->ttl_s : 1; /* 0 would mean: for ever */
-    int64_t exptime = left_s <= RELATIVE_MAX_S ? left_s : wall_s + left_s;
+    int64_t exptime = left_s <= EXPTIME_RELATIVE_MAX_S ? left_s : wall_s + left_s;
     return exptime < INT32_MAX ? (int32_t)exptime : INT32_MAX;
 }
 

@@ -2,10 +2,10 @@
 /*
  * What the two servers of a list hold while it moves from the old one to the new one.
  *
- *     ^1 ...          a head, as ever
+ *     ^1 ...              a head, as ever
  *     ^1 >TOKEN.CAS ...   on the new server: a copy of the head that had this CAS number, which
  *                         does not count yet
- *     ^> TOKEN\n         on the old server: a mark: the list is on the new one, and if that holds
+ *     ^> TOKEN\n          on the old server: a mark: the list is on the new one, and if that holds
  *                         the copy of this TOKEN, the copy is the list
  *
  * TOKEN is a name that is drawn once. Proxies that move no lists take marks and copies for items
