@@ -92,6 +92,7 @@ static void push_mark(struct model_list *l, uint64_t seen)
 
 void oracle_note_mark(struct oracle *o, unsigned list, int64_t now_s)
 {
+    CHECK(list < o->lists);
     struct model_list *l = &o->list[list];
     struct slice key = slice_of(l->head_key);
     const struct item *item = cluster_head(&o->cluster, key, now_s);

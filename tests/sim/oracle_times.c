@@ -82,6 +82,7 @@ bool oracle_next_second(const struct sim_call *call, const struct version *v, in
 
 void oracle_note_life(struct oracle *o, unsigned list, int64_t now_s)
 {
+    CHECK(list < o->lists);
     struct model_list *l = &o->list[list];
     struct slice key = slice_of(l->head_key);
     const struct item *item = cluster_head(&o->cluster, key, now_s);

@@ -133,6 +133,9 @@ static void find_asked(struct sim_world *w, struct message *m)
     if (r->is_own) {
         m->list = -1;
         m->moved_list = list_of(w, r);
+        if (is_foreign_list(m->moved_list)) {
+            m->moved_list = -1; /* of its content and its times the oracle knows nothing */
+        }
         return;
     }
     while (asked->flight.original != r) {

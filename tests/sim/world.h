@@ -39,7 +39,7 @@ struct message {
     bool connected; /* went out over the connection */
     struct purpose purpose;
     int list;       /* -1: not about a list */
-    int moved_list; /* is_own: which one it is about */
+    int moved_list; /* is_own: which one it is about; -1: none that the oracle knows */
     struct message *next_asked;
     unsigned end_count; /* message_before's */
     int64_t ends_s[ITEM_ENDS_MAX + 1];
