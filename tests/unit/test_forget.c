@@ -60,6 +60,17 @@ static void find_head(struct script *s, const char *value, uint64_t cas)
     rig_answer_cas(&s->rig, rig_take(&s->rig, BE_GET, "k#"), BE_HIT, value, -1, cas);
 }
 
+/* The proxy sets a mark behind that log; found: with what comes behind the mark, from another one.
+ */
+static void take_mark(struct script *s, const char *log, const char *behind, char marked[128],
+                      char found[160])
+{
+    struct be_request *mark = rig_take(&s->rig, BE_APPEND, "k#");
+    snprintf(marked, 128, "%s%.*s", log, SLICE_ARGS(mark->value));
+    snprintf(found, 160, "%s%s", marked, behind);
+    rig_answer(&s->rig, mark, BE_STORED, NULL, -1);
+}
+
 /* A log that begins as before may be another one: a fold in place, or a list made anew. So what was
  * added meanwhile is known only behind a mark. */
 static void a_log_that_begins_as_before_is_not_the_same(void **state)
@@ -70,10 +81,7 @@ static void a_log_that_begins_as_before_is_not_the_same(void **state)
     find_head(s, HEAD, 1);
     delete_items(s, BE_DELETED);
     find_head(s, HEAD "+1:d", 2);
-    struct be_request *mark = rig_take(&s->rig, BE_APPEND, "k#");
-    snprintf(marked, sizeof marked, HEAD "+1:d%.*s", SLICE_ARGS(mark->value));
-    snprintf(written, sizeof written, "%s-1:a-1:b-1:c", marked);
-    rig_answer(&s->rig, mark, BE_STORED, NULL, -1);
+    take_mark(s, HEAD "+1:d", "-1:a-1:b-1:c", marked, written);
     find_head(s, marked, 3);
     delete_items(s, BE_DELETED);
     find_head(s, marked, 3);
@@ -104,11 +112,8 @@ static void a_list_that_has_to_be_there(void **state)
     find_head(s, HEAD, 2);
     delete_items(s, BE_DELETED);
     find_head(s, HEAD "+1:a+1:b+1:c", 3);
-    struct be_request *mark = rig_take(&s->rig, BE_APPEND, "k#");
     char marked[128], again[160];
-    snprintf(marked, sizeof marked, HEAD "%.*s", SLICE_ARGS(mark->value));
-    snprintf(again, sizeof again, "%s+1:a+1:b+1:c", marked);
-    rig_answer(&s->rig, mark, BE_STORED, NULL, -1);
+    take_mark(s, HEAD, "+1:a+1:b+1:c", marked, again);
     find_head(s, marked, 4);
     delete_items(s, BE_DELETED);
     find_head(s, again, 5);

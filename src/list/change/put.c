@@ -479,7 +479,7 @@ static enum progress long_step(struct engine *e, struct op_put *p, const struct 
         CO_RETURN(co);
     }
     CO_CALL(co, put_begin_step(e, p, event));
-    if (!p->unannounced && !p->writer.announced) {
+    if (!put_may_write(p)) {
         CO_RETURN(co);
     }
     if (put_copies(p) && !p->lost && !writer_failed(&p->writer)) {

@@ -45,8 +45,7 @@ struct op_put {
     bool done;
     bool unknown; /* its outcome is not known */
     bool lost;    /* the announcement has gone, or the list is to outlive what was written */
-    uint64_t sent_cas, sent_epoch; /* of the head in whose place the last write was to be; 0: none
-                                    */
+    uint64_t sent_cas, sent_epoch; /* of the head that the last write was to replace; 0: none */
     enum be_status refusal;        /* what became of it; BE_STORED: there was none yet */
     unsigned names, tries, adds;
     char error[LIST_ERROR_MAX];
@@ -70,6 +69,11 @@ bool put_is_bound(const struct op_put *p);
 bool put_is_absent(const struct op_put *p);
 /* Does the head that was read last hold the announcement? */
 bool put_is_announced(const struct op_put *p);
+/* May sublists be written: is their name announced, as far as it has to be? */
+static inline bool put_may_write(const struct op_put *p)
+{
+    return p->unannounced || p->writer.announced;
+}
 /* Ends the call when a run that is not announced has half the age at which scripts/sweep takes it
  * for one that no proxy will ever name. */
 void put_check_age(struct engine *e, struct op_put *p);

@@ -157,11 +157,11 @@ enum progress put_begin_step(struct engine *e, struct op_put *p, const struct op
         CO_CALL(co, announce_step(e, &p->writer, &p->head, event, "announcing a put"));
         p->lost = p->writer.announced && (!put_is_announced(p) || put_is_absent(p));
     }
-    if (!p->unannounced && !p->writer.announced && !p->writer.conflict) {
+    if (!put_may_write(p) && !p->writer.conflict) {
         metric_add(e->metrics, METRIC_list_out_of_memory, p->writer.no_memory);
         put_fail(e, p, p->error);
     }
-    if ((p->unannounced || p->writer.announced) && !p->lost) {
+    if (put_may_write(p) && !p->lost) {
         writer_make_index(e, &p->writer, long_bytes(p));
         CO_CALL(co, choose_end_step(e, p, event));
     }
