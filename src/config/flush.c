@@ -84,7 +84,6 @@ int flush_check(struct config *config, char error[CONFIG_ERROR_MAX])
     const struct config_key *key = config_key_known(SECTION_PROXY, "allow_flush_all");
     const struct place proxy = {config, 0, "[proxy]", error};
     struct place place = place_of_keys(&proxy, config->given_line, key, NULL);
-    place.line = place.line == CONFIG_GIVEN_BY_OPTION ? 0 : place.line;
     enum flush_all allowed = config->allow_flush_all;
     bool flushes = allowed == FLUSH_ALL_YES || allowed == FLUSH_ALL_KEEP_LISTS;
     flush_find_pools(config);

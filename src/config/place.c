@@ -16,7 +16,9 @@ struct place place_of_keys(const struct place *section, const uint32_t *given_li
     if (line == CONFIG_GIVEN_NOT && other != NULL) {
         line = given_line[config_key_index(other)];
     }
-    exact.line = line == CONFIG_GIVEN_NOT ? section->line : line;
+    if (line != CONFIG_GIVEN_NOT) {
+        exact.line = line == CONFIG_GIVEN_BY_OPTION ? 0 : line;
+    }
     return exact;
 }
 

@@ -16,8 +16,8 @@ struct place {
     char *error;
 };
 
-/* The same section at the line that sets the key, by its given_line; else at that of the other key,
- * which may be NULL; else as it is. */
+/* The same section at the line that sets the key, by its given_line, 0 for an option; else at that
+ * of the other key, which may be NULL; else as it is. */
 struct place place_of_keys(const struct place *section, const uint32_t *given_line,
                            const struct config_key *key, const struct config_key *other);
 

@@ -268,9 +268,8 @@ void pool_type_finish_proxy(struct config *config)
 static int refuse_lists(const struct list_policy *policy, const struct place *place,
                         const char *name, const char *why)
 {
-    struct place exact = *place;
-    uint32_t line = given_line(SECTION_LISTS, policy->given_line, name);
-    exact.line = line == CONFIG_GIVEN_BY_OPTION ? 0 : line;
+    const struct config_key *key = config_key_known(SECTION_LISTS, name);
+    struct place exact = place_of_keys(place, policy->given_line, key, NULL);
     return refuse(&exact, "%s", why);
 }
 

@@ -226,6 +226,12 @@ static void test_pools_added_later(void **state)
         config_error,
         "[pool b]: x:1 has a weight, which only distribution = ketama_weighted heeds");
     config_destroy(&c);
+    c = config_create();
+    assert_int_equal(config_add_pool(c, "a", "couchbase://x", config_error), 0);
+    assert_int_equal(config_finish(c, config_error), -1);
+    assert_string_equal(config_error, "[pool a]: couchbase://x:11211 is no address of a memcached; "
+                                      "expected with type = couchbase");
+    config_destroy(&c);
 }
 
 static void test_set(void **state)
