@@ -147,11 +147,15 @@ size_t config_prefix_find(const struct prefix_map *map, struct slice key)
     return UNLIKELY(entry->place == PLACE_GO_ON) ? find_inside(map->inside, key) : entry->place;
 }
 
-/* Do the bytes of what from those at `from` on begin one another? */
-static bool agree(struct slice what, size_t from, struct slice with)
+/* Can `with` stand at that place of `what`, or behind it, and share bytes with it? */
+static bool shares(struct slice what, size_t at, struct slice with)
 {
-    size_t len = what.len - from < with.len ? what.len - from : with.len;
-    return memcmp(what.p + from, with.p, len) == 0;
+    bool found = false;
+    for (; at < what.len && !found; at++) {
+        size_t len = what.len - at < with.len ? what.len - at : with.len;
+        found = memcmp(what.p + at, with.p, len) == 0;
+    }
+    return found;
 }
 
 bool prefix_crosses(const struct prefix_name *a, const struct prefix_name *b)
@@ -159,24 +163,10 @@ bool prefix_crosses(const struct prefix_name *a, const struct prefix_name *b)
     if (!a->anywhere) {
         return prefix_crosses(b, a);
     }
-    if (!b->anywhere) {
-        for (size_t i = 0; i < b->bytes.len; i++) {
-            bool has_all = b->bytes.len - i >= a->bytes.len;
-            if (agree(b->bytes, i, a->bytes) && !has_all) {
-                return true;
-            }
-        }
-        return false;
+    if (b->anywhere) {
+        return shares(a->bytes, 1, b->bytes) || shares(b->bytes, 1, a->bytes);
     }
-    for (size_t i = 1; i < a->bytes.len; i++) {
-        if (agree(a->bytes, i, b->bytes)) {
-            return true;
-        }
-    }
-    for (size_t i = 1; i < b->bytes.len; i++) {
-        if (agree(b->bytes, i, a->bytes)) {
-            return true;
-        }
-    }
-    return false;
+    /* From there on, b does not have all of a. */
+    size_t from = b->bytes.len < a->bytes.len ? 0 : b->bytes.len - a->bytes.len + 1;
+    return shares(b->bytes, from, a->bytes);
 }

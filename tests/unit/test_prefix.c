@@ -13,24 +13,26 @@
 
 #define PREFIXES_MAX 40
 
-/* The one that stands leftmost, of several there the longest. Those that begin a key count first.
- */
-static size_t find_slowly(const struct prefix_name *names, size_t count, struct slice key)
+static size_t longest(const struct prefix_name *names, size_t count, bool anywhere,
+                      struct slice key)
 {
     size_t best = 0;
     for (size_t i = 1; i < count; i++) {
-        if (!names[i].anywhere && slice_starts_with(key, names[i].bytes) &&
+        if (names[i].anywhere == anywhere && slice_starts_with(key, names[i].bytes) &&
             names[i].bytes.len > names[best].bytes.len) {
             best = i;
         }
     }
+    return best;
+}
+
+/* The one that stands leftmost, of several there the longest. Those that begin a key count first.
+ */
+static size_t find_slowly(const struct prefix_name *names, size_t count, struct slice key)
+{
+    size_t best = longest(names, count, false, key);
     for (; best == 0 && key.len > 0; (void)slice_take(&key, 1)) {
-        for (size_t i = 1; i < count; i++) {
-            if (names[i].anywhere && slice_starts_with(key, names[i].bytes) &&
-                names[i].bytes.len > names[best].bytes.len) {
-                best = i;
-            }
-        }
+        best = longest(names, count, true, key);
     }
     return best;
 }
