@@ -4,11 +4,9 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "list/moving/places.h"
 #include "pool/pool.h"
 #include "proto/client/request_parse.h"
-
-/* Above this, an exptime is a second since 1970. */
-#define RELATIVE_MAX_S (30 * 86400)
 
 struct carry {
     struct exchange x;
@@ -129,13 +127,6 @@ static bool is_movable(const struct be_reply *reply)
     return !reply->no_times && reply->ttl_s != 0;
 }
 
-static int32_t exptime_of(const struct carry *c, const struct be_reply *reply)
-{
-    int64_t left_s = reply->ttl_s < 0 ? 0 : reply->ttl_s;
-    int64_t exptime = left_s <= RELATIVE_MAX_S ? left_s : left_s + c->worker->now.wall_s;
-    return exptime > INT32_MAX ? INT32_MAX : (int32_t)exptime;
-}
-
 static void on_old(struct exchange *x, const struct be_reply *reply)
 {
     struct carry *c = x->owner;
@@ -150,7 +141,7 @@ static void on_old(struct exchange *x, const struct be_reply *reply)
         note_old(c, reply);
         struct be_operation op = {.verb = BE_CAS,
                                   .flags = reply->flags,
-                                  .exptime = exptime_of(c, reply),
+                                  .exptime = place_exptime(reply, c->worker->now.wall_s),
                                   .value = reply->value,
                                   .block = reply->block,
                                   .cas = c->lease_cas};

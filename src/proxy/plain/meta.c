@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/plain/meta.h"
 
+#include "list/core/expiry.h"
 #include "proto/client/request_shape.h"
 #include "proto/server/binary.h"
 #include "proxy/plain/operation.h"
@@ -9,8 +10,6 @@
 #define LINE_MAX_BYTES ((size_t)512)
 /* Values up to this size are copied with their line into one piece of the output. */
 #define SMALL_VALUE_MAX ((size_t)4096)
-/* Above this, an exptime is a second since 1970. */
-#define RELATIVE_MAX_S (30 * 86400)
 
 /* Takes the next flag off the front; flag letter and its value. */
 static bool next_flag(struct slice *flags, char *letter, struct slice *value)
@@ -206,7 +205,7 @@ static char *put_flag(char *to, char letter)
 /* A time to live that the request has just set, in seconds from now; -1: none. */
 static int64_t new_ttl(int32_t exptime, int64_t now_s)
 {
-    if (exptime <= RELATIVE_MAX_S) {
+    if (exptime <= EXPTIME_RELATIVE_MAX_S) {
         return exptime == 0 ? -1 : exptime < 0 ? 0 : exptime;
     }
     return exptime > now_s ? exptime - now_s : 0;

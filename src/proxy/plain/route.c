@@ -3,13 +3,11 @@
 
 #include <stdlib.h>
 
+#include "list/core/expiry.h"
 #include "proxy/plain/meta.h"
 #include "proxy/plain/next.h"
 #include "proxy/plain/protect.h"
 #include "proxy/plain/shadow.h"
-
-/* Above this, an exptime is a second since 1970. */
-#define RELATIVE_MAX_S (30 * 86400)
 
 void route_init(struct worker *w)
 {
@@ -184,6 +182,6 @@ int64_t route_failover_exptime(const struct forward_part *f, int64_t exptime)
 {
     const struct worker *w = worker_of(f->part.pending);
     int64_t ttl_s = route_of_part(f)->failover_ttl_s;
-    int64_t left_s = exptime > RELATIVE_MAX_S ? exptime - w->now.wall_s : exptime;
+    int64_t left_s = exptime > EXPTIME_RELATIVE_MAX_S ? exptime - w->now.wall_s : exptime;
     return exptime == 0 || left_s > ttl_s ? ttl_s : exptime;
 }
