@@ -212,6 +212,21 @@ static uint64_t mono_us(const struct gate_pool *p)
     return p->gate->worker->now.mono_us;
 }
 
+static uint64_t rounds_us(const struct gate_pool *p, unsigned rounds)
+{
+    return rounds * (uint64_t)p->config->gate_s * 1000000;
+}
+
+/* How many of the servers are seen so. */
+static size_t count_seen(const struct gate_pool *p, enum seen seen)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < p->server_count; i++) {
+        count += p->servers[i].seen == seen;
+    }
+    return count;
+}
+
 /* Of two that differ, the one with the higher change is right; else the first. */
 static struct gate_server *find_right(struct gate_pool *p, enum seen seen)
 {
@@ -226,35 +241,16 @@ static struct gate_server *find_right(struct gate_pool *p, enum seen seen)
     return best;
 }
 
-static bool all_equal(const struct gate_pool *p)
-{
-    for (size_t i = 0; i < p->server_count; i++) {
-        if (p->servers[i].seen != SEEN_EQUAL) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool is_unequal(const struct gate_pool *p)
 {
     return p->other != NULL && p->until_us == UINT64_MAX;
 }
 
-static bool any_seen(const struct gate_pool *p, enum seen seen)
-{
-    for (size_t i = 0; i < p->server_count; i++) {
-        if (p->servers[i].seen == seen) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* True: the others' item is still to be waited for. */
 static bool waits_for_others(struct gate_pool *p)
 {
-    bool misses = is_unequal(p) ? !all_equal(p) : p->slept && !any_seen(p, SEEN_EQUAL);
+    size_t equal = count_seen(p, SEEN_EQUAL);
+    bool misses = is_unequal(p) ? equal < p->server_count : p->slept && equal == 0;
     bool doubts = misses && p->missed < DOUBTS;
     p->missed = doubts ? p->missed + 1 : 0;
     return doubts;
@@ -325,7 +321,7 @@ static void replace(struct gate_pool *p, struct gate_server *lower, const struct
     say(p, "");
     p->replaces = true;
     p->missed = 0;
-    take_other(p, lower, mono_us(p) + 2 * (uint64_t)p->config->gate_s * 1000000);
+    take_other(p, lower, mono_us(p) + rounds_us(p, 2));
 }
 
 /* --- how far lists have moved ---------------------------------------------------------------- */
@@ -351,8 +347,7 @@ static void set_moves(struct gate_pool *p)
     } else if (p->step.step == STEP_MOVED) {
         atomic_store(at_us, 0); /* others know the new servers alone */
     } else if (atomic_load(at_us) == UINT64_MAX) {
-        atomic_store(at_us,
-                     mono_us(p) + GATE_MOVES_AFTER_ROUNDS * (uint64_t)p->config->gate_s * 1000000);
+        atomic_store(at_us, mono_us(p) + rounds_us(p, GATE_MOVES_AFTER_ROUNDS));
     }
 }
 
@@ -361,12 +356,10 @@ static void follow_step(struct gate_pool *p)
 {
     struct gate_step step = p->step;
     for (size_t i = 0; i < p->server_count; i++) {
-        struct gate_server *s = &p->servers[i];
-        struct gate_step later = step;
-        if (s->seen == SEEN_EQUAL) {
-            later = gate_item_later_step(p->mine, s->item);
-        }
-        step = later.turn > step.turn ? later : step;
+        const struct gate_server *s = &p->servers[i];
+        struct gate_step said =
+            s->seen == SEEN_EQUAL ? gate_item_later_step(p->mine, s->item) : step;
+        step = said.turn > step.turn ? said : step;
     }
     if (step.turn != p->step.turn) {
         p->step = step;
@@ -381,8 +374,7 @@ static void follow_step(struct gate_pool *p)
 static void note_fresh(struct gate_pool *p)
 {
     struct gate_fresh *fresh = &p->gate->shared->gate_fresh[p->index];
-    bool answered = any_seen(p, SEEN_NONE) || any_seen(p, SEEN_EQUAL) || any_seen(p, SEEN_LOWER) ||
-                    any_seen(p, SEEN_OTHER) || any_seen(p, SEEN_FOREIGN);
+    bool answered = count_seen(p, SEEN_NOTHING) < p->server_count;
     if (!answered || !refuses(p)) {
         return;
     }
@@ -393,8 +385,7 @@ static void note_fresh(struct gate_pool *p)
                  p->config->name, GATE_FRESH_ROUNDS * (unsigned)p->config->gate_s);
         atomic_store(&fresh->gap_us, mono_us(p));
     }
-    atomic_store(&fresh->until_us,
-                 p->asked_us + GATE_FRESH_ROUNDS * (uint64_t)p->config->gate_s * 1000000);
+    atomic_store(&fresh->until_us, p->asked_us + rounds_us(p, GATE_FRESH_ROUNDS));
 }
 
 /* True when this proxy is not the unequal one, and may write. */
@@ -595,8 +586,8 @@ static void on_read(struct exchange *x, const struct be_reply *reply)
 
 static void ask_round(struct gate_pool *p)
 {
-    uint64_t gap_us = GATE_FRESH_ROUNDS * (uint64_t)p->config->gate_s * 1000000;
-    p->slept = p->slept || (p->asked_us != 0 && mono_us(p) > p->asked_us + gap_us);
+    uint64_t until_us = p->asked_us + rounds_us(p, GATE_FRESH_ROUNDS);
+    p->slept = p->slept || (p->asked_us != 0 && mono_us(p) > until_us);
     p->asked_us = mono_us(p);
     for (size_t i = 0; i < p->server_count; i++) {
         struct gate_server *s = &p->servers[i];

@@ -83,6 +83,10 @@ static inline bool gate_trusts(const struct worker *worker, size_t pool_index, u
                                             memory_order_relaxed);
 }
 
+/* Of an outcome that is unknown since the answer may not. */
+#define GATE_DISTRUST_TEXT \
+    "the proxy has slept, or reached no server, for too long, outcome unknown"
+
 /* Must a list verb on lists of that pool ask gate_refuses? */
 static inline bool gate_must_ask(const struct worker *worker, size_t pool_index)
 {

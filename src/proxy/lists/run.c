@@ -88,9 +88,7 @@ RARE static void trace_reply(struct worker *w, struct be_request *request,
 /* Other proxies may have taken two steps while this one slept (gate.h). */
 RARE static const struct be_reply *distrusted(const struct be_reply *reply)
 {
-    static const struct be_reply lost = {
-        .status = BE_LOST,
-        .text = "the proxy has slept, or reached no server, for too long, outcome unknown"};
+    static const struct be_reply lost = {.status = BE_LOST, .text = GATE_DISTRUST_TEXT};
     return reply->status == BE_DOWN ? reply : &lost;
 }
 

@@ -15,10 +15,12 @@
 /* How often a change waits for another client that carries the key. */
 #define TRIES 20
 #define UNKNOWN_TEXT "the key moves, and one of its two servers could not be told: outcome unknown"
-#define SLEPT_TEXT "the proxy has slept, or reached no server, for too long, outcome unknown"
 #define BUSY_TEXT "the key is being moved to another server, nothing done: try again"
 
 enum kind { READ, SET, DELETE, ADD, CHANGE };
+
+struct relay;
+typedef void then_fn(struct relay *r, const struct be_reply *reply);
 
 struct relay {
     struct forward_part *f;
@@ -33,14 +35,12 @@ struct relay {
     bool of_new;    /* which is the new server's */
     unsigned tries;
     struct be_operation op; /* of the client */
-    void (*then)(struct relay *r, const struct be_reply *reply);
+    then_fn *then;
     struct be_reply held;            /* the client's answer, while the rest is done */
     uint64_t lease_cas, lease_epoch; /* or of what was added in its place */
     size_t key_len;
     char key[KEY_BYTES_MAX];
 };
-
-typedef void then_fn(struct relay *r, const struct be_reply *reply);
 
 /* --- which keys ----------------------------------------------------------------------------- */
 
@@ -81,8 +81,6 @@ void next_take_turn(struct pending *p)
 
 /* --- one request after the other ------------------------------------------------------------ */
 
-static void on_reply(struct exchange *x, const struct be_reply *reply);
-
 static struct slice key_of(const struct relay *r)
 {
     return slice_make(r->key, r->key_len);
@@ -101,7 +99,7 @@ static void finish(struct relay *r, const struct be_reply *reply)
     struct block *held = r->held.block;
     if (UNLIKELY(!gate_trusts(r->worker, r->pool_index, r->since_us)) && !failed(reply)) {
         metric_add(&r->worker->metrics, METRIC_outcomes_unknown, r->kind != READ);
-        last = (struct be_reply){.status = BE_LOST, .text = SLEPT_TEXT};
+        last = (struct be_reply){.status = BE_LOST, .text = GATE_DISTRUST_TEXT};
     }
     f->exchange.op = r->op;
     memory_give(sizeof *r);
