@@ -53,23 +53,25 @@ void maybe_after(struct maybe *maybe, letters first, const struct asked *one,
     }
 }
 
+static letters by_hand(letters set)
+{
+    return (set | letters_of("y")) & ~letters_of("b");
+}
+
 void maybe_with_hand(struct maybe *maybe, letters first, const struct asked *one,
                      const struct asked *two, bool both_before)
 {
-    static const struct op_spec adds = {"y", LIST_ADD, "y"}, deletes = {"b", LIST_DEL, "b"};
-    struct maybe before = {0}, after = {0};
-    letters by_hand = applied(&deletes, applied(&adds, first));
+    struct maybe before = {0};
     maybe_after(&before, first, one, two);
     for (unsigned i = 0; i < before.count; i++) {
-        maybe_add(maybe, applied(&deletes, applied(&adds, before.sets[i])));
+        maybe_add(maybe, by_hand(before.sets[i]));
     }
-    if (!both_before) {
-        letters between = applied(&deletes, applied(&adds, applied(one->spec, first)));
-        maybe_add(maybe, applied(two->spec, between));
-        maybe_after(&after, by_hand, one, two);
-        for (unsigned i = 0; i < after.count; i++) {
-            maybe_add(maybe, after.sets[i]);
-        }
+    if (both_before) {
+        return;
+    }
+    maybe_after(maybe, by_hand(first), one, two);
+    if (one->end != CALL_REFUSED && two->end != CALL_REFUSED) {
+        maybe_add(maybe, applied(two->spec, by_hand(applied(one->spec, first))));
     }
 }
 
