@@ -179,18 +179,14 @@ class Change:
         if step == "learn":
             self.take("move")
             return DONE
-        if step == "done":
-            self.wait_and_sweep()
-            return self.say_done()
-        left = Left(self.pools).lists()
-        if left:
-            raise Refused(f"{len(left)} lists are still on their old servers, for instance "
-                          f"{shown(left[0])}: `servers move` moves them")
-        turn = self.gate.now()[1]
-        self.hold(turn, "waits until no proxy is a step behind")
-        if left := Left(self.pools).lists():
-            raise Refused(f"{len(left)} lists are still on their old servers")
-        self.take("done")
+        if step == "move":
+            if left := Left(self.pools).lists():
+                raise Refused(f"{len(left)} lists are still on their old servers, for instance "
+                              f"{shown(left[0])}: `servers move` moves them")
+            self.hold(self.gate.now()[1], "waits until no proxy is a step behind")
+            if left := Left(self.pools).lists():
+                raise Refused(f"{len(left)} lists are still on their old servers")
+            self.take("done")
         self.wait_and_sweep()
         return self.say_done()
 
@@ -269,7 +265,7 @@ def run(proxy, words):
         options = Options(words)
         action = options.words[0]
         change = Change(proxy, options, action != "sweep")
-        return getattr(change, action)() or DONE
+        return getattr(change, action)()
     except Wrong as fault:
         print(f"mclistd-cli: servers: {fault}\n\n{USAGE}", end="", file=sys.stderr)
         return WRONG

@@ -4,9 +4,9 @@
 import collections
 import contextlib
 
-from mclistd_convert.wire import Answer, Refused, Server, shown
-from mclistd_servers.pools import HEAD_KEY, SUBLIST_KEY
-from mclistd_servers.sweep import COPY, HEAD, MARK, crawl
+from mclistd_convert.names import NATIVE_HEAD, NATIVE_SUBLIST
+from mclistd_convert.wire import ITEM_KEY, Server, shown
+from mclistd_servers.sweep import COPY, HEAD, MARK, asked, crawled
 
 SAMPLE = 20000  # plain keys of which it is asked where they go
 
@@ -43,26 +43,26 @@ class Plan:
         self.to = collections.Counter()
         self.strays, self.in_the_way, self.old_values = [], [], []
         for address in pools.servers():
-            self._look(address)
+            with crawled(address, ITEM_KEY.fullmatch) as server:
+                self._look(server)
 
-    def _look(self, address):
-        server = crawl(address, lambda key: True)
+    def _look(self, server):
         records = server.records
         sizes, plain = collections.Counter(), []
         for key, record in records.items():
-            sublist = SUBLIST_KEY.fullmatch(key)
+            sublist = NATIVE_SUBLIST.fullmatch(key)
             if sublist:
-                sizes[sublist[1]] += record.bytes
-            elif HEAD_KEY.fullmatch(key):
+                sizes[sublist[1] + b"#"] += record.bytes
+            elif NATIVE_HEAD.fullmatch(key):
                 sizes[key] += record.bytes
             else:
                 plain.append(key)
         heads = [key for key in sizes if key in records]
-        self._take_heads(server, address, heads, sizes)
-        self._take_plain(address, plain, records)
-        server.server.close()
+        self._take_heads(server, heads, sizes)
+        self._take_plain(server.address, plain, records)
 
-    def _take_heads(self, server, address, heads, sizes):
+    def _take_heads(self, server, heads, sizes):
+        address = server.address
         old, new = self.pools.places(heads), self.pools.places(heads, True)
         for key, value in server.read(heads):
             text = b"" if value is None else value.value
@@ -79,7 +79,7 @@ class Plan:
 
     def _take_plain(self, address, keys, records):
         step = max(len(keys) // SAMPLE, 1)
-        some = [key for key in keys[::step] if len(key) <= 250 and b" " not in key]
+        some = keys[::step]
         old = self.pools.places(some)
         new = self.pools.places(some, True)
         mine = [key for key in some if old[key] == address]
@@ -94,7 +94,7 @@ class Plan:
     def room(self):
         """Yields (server, text, whether it is too little)."""
         for address in self.pools.new:
-            with contextlib.closing(self._open(address)) as server:
+            with asked(address), contextlib.closing(Server(address)) as server:
                 stats, settings = server.stats(b"stats"), server.stats(b"stats settings")
             free = int(stats[b"limit_maxbytes"]) - int(stats[b"bytes"])
             comes = self.to[address]
@@ -103,13 +103,6 @@ class Plan:
             if comes > free:
                 text += ("; it would refuse them (-M)" if refuses else "; it would evict others")
             yield text, comes > free
-
-    @staticmethod
-    def _open(address):
-        try:
-            return Server(address)
-        except (OSError, Answer) as fault:
-            raise Refused(f"memcached {address}: {fault}") from None
 
     def show(self, say):
         """Returns whether nothing stands in the way."""

@@ -6,10 +6,10 @@ import contextlib
 import re
 import time
 
-from mclistd_convert.stored import GATE
-from mclistd_convert.wire import ITEM_KEY, Answer, Connection, Refused, Server, dump, meta, shown
+from mclistd_convert.names import NATIVE_HEAD, NATIVE_SUBLIST
+from mclistd_convert.stored import names_on
+from mclistd_convert.wire import ITEM_KEY, Answer, Connection, Refused, Server, shown
 from mclistd_lists.crawl import Memcached, Pace
-from mclistd_servers.pools import HEAD_KEY, SUBLIST_KEY
 
 AT_ONCE = 64
 MARK = re.compile(rb"\^> ")
@@ -20,18 +20,35 @@ MARK_BYTES_MAX = 64
 STAYS = "SERVER_ERROR the list stays on its old server: "
 
 
-def crawl(address, wanted):
-    """A Memcached with the items whose key `wanted` takes. Raises Refused."""
-    found = Memcached(address, Pace(0))
+@contextlib.contextmanager
+def asked(address):
+    """What goes wrong while this memcached is asked becomes a Refused."""
     try:
-        found.crawl(wanted, set())
+        yield
     except (OSError, ValueError, KeyError, Answer) as error:
         raise Refused(f"memcached {address}: {error}") from None
-    return found
+
+
+@contextlib.contextmanager
+def crawled(address, wanted):
+    """A Memcached with the items whose key `wanted` takes, until the end of the block."""
+    found = Memcached(address, Pace(0))
+    with asked(address):
+        try:
+            found.crawl(wanted, set())
+            yield found
+        finally:
+            if found.server is not None:
+                found.server.close()
 
 
 def is_head(key):
-    return HEAD_KEY.fullmatch(key) is not None
+    """Of a list that a proxy can be asked about."""
+    return ITEM_KEY.fullmatch(key) and NATIVE_HEAD.fullmatch(key)
+
+
+def is_plain(key):
+    return ITEM_KEY.fullmatch(key) and not (NATIVE_HEAD.fullmatch(key) or NATIVE_SUBLIST.fullmatch(key))
 
 
 class Left:
@@ -41,20 +58,18 @@ class Left:
     def __init__(self, pools):
         self.heads, self.copies, self.stray, self.marks = [], [], [], 0
         for address in pools.servers():
-            self._look(pools, address)
+            with crawled(address, is_head) as server:
+                self._look(pools, server)
 
-    def _look(self, pools, address):
-        server = crawl(address, is_head)
-        keys = sorted(server.records)
-        moving = pools.moving(keys)
-        old = pools.places(keys)
-        wanted = [key for key in keys if key in moving or old[key] != address]
+    def _look(self, pools, server):
+        address, keys = server.address, sorted(server.records)
+        old, new = pools.places(keys), pools.places(keys, True)
+        wanted = [key for key in keys if old[key] != new[key] or old[key] != address]
         for key, value in server.read(wanted):
             if value is None:
                 continue
-            text = value.value
-            on_old = key in moving and moving[key][0] == address
-            on_new = key in moving and moving[key][1] == address
+            text, moves = value.value, old[key] != new[key]
+            on_old, on_new = moves and old[key] == address, moves and new[key] == address
             if MARK.match(text):
                 self.marks += 1
             elif COPY.match(text) and (on_old or on_new):
@@ -63,7 +78,6 @@ class Left:
                 self.heads.append(key[:-1])
             elif HEAD.match(text) and not on_new and old[key] != address:
                 self.stray.append((key[:-1], address))
-        server.server.close()
 
     def lists(self):
         return sorted(set(self.heads) | set(self.copies))
@@ -73,20 +87,10 @@ def plain_left(pools):
     """Plain keys that old servers hold and that move: the names alone, since there may be millions."""
     found = []
     for address in pools.old:
-        names = []
-
-        def take(name, _, names=names):
-            if not (is_head(name) or SUBLIST_KEY.fullmatch(name) or name.startswith(GATE)):
-                names.append(name)
-            return False
-
-        try:
-            if dump(address, b"hash", take) is None:
-                dump(address, b"all", take)
-        except (OSError, Answer) as error:
-            raise Refused(f"memcached {address}: {error}") from None
-        names = [name for name in names if ITEM_KEY.fullmatch(name)]
-        found += [key for key, (old, _) in pools.moving(names).items() if old == address]
+        with asked(address):
+            names = names_on(address, set(), lambda name, _: is_plain(name), passes_max=1)
+        old, new = pools.places(names), pools.places(names, True)
+        found += [name for name in names if old[name] == address != new[name]]
     return found
 
 
@@ -144,38 +148,26 @@ class Remains:
         self.pools, self.check, self.checked = pools, check, 0
         self.removed = self.strays = 0
         for address in addresses:
-            self._look(address, remove)
+            with crawled(address, is_head) as found, contextlib.closing(Server(address)) as server:
+                self._look(found, server, remove)
 
-    def _look(self, address, remove):
-        found = crawl(address, is_head)
-        server = Server(address)
-        try:
-            keys = sorted(found.records)
-            places = self.pools.places(keys)
-            small = [key for key, value in found.read(keys, False)
-                     if value is not None and (value.size <= MARK_BYTES_MAX or places[key] != address)]
-            for key, value in found.read(small):
-                if value is not None and (MARK.match(value.value) or COPY.match(value.value)):
-                    self._take(server, key, value, remove)
-                elif value is not None:
-                    self.strays += bool(HEAD.match(value.value)) and places[key] != address
-        except (OSError, Answer) as error:
-            raise Refused(f"memcached {address}: {error}") from None
-        finally:
-            found.server.close()
-            server.close()
+    def _look(self, found, server, remove):
+        """server: another connection to it, since items are removed between two that are read."""
+        address, keys = found.address, sorted(found.records)
+        places = self.pools.places(keys)
+        small = [key for key, value in found.read(keys, False)
+                 if value is not None and (value.size <= MARK_BYTES_MAX or places[key] != address)]
+        for key, value in found.read(small):
+            if value is not None and (MARK.match(value.value) or COPY.match(value.value)):
+                self._take(server, key, value, remove)
+            elif value is not None:
+                self.strays += bool(HEAD.match(value.value)) and places[key] != address
 
     def _take(self, server, key, value, remove):
         if time.monotonic() - self.checked > self.CHECK_S:
             self.check()
             self.checked = time.monotonic()
-        answer = b"HD"
-        if remove:
-            server.send(meta(b"md", key, [], [b"C" + value.cas]))
-            answer = server.line()
-        if answer not in (b"HD", b"NF", b"EX"):
-            raise Answer(f"md: {shown(answer)}")
-        self.removed += answer == b"HD"
+        self.removed += not remove or server.delete(key, int(value.cas))
 
 
 class Progress:

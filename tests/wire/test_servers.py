@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mclistd-cli servers: a pool gets other servers by one word, while clients change its lists."""
 
+import base64
 import signal
 import threading
 import time
@@ -236,3 +237,32 @@ def test_two_commands_at_once_and_a_list_that_stays(start, memcacheds):
         assert all("1 stay: what is stored there is no list that this release can read (unused0)" in text for text in results)
         assert all("All lists of pool main are on their new servers" in text for text in results)
         assert count_heads(memcacheds[1:], UNUSED) == len(UNUSED) - 1
+
+
+@pytest.mark.memcacheds(2)
+def test_a_key_of_any_bytes_never_becomes_a_command(start, memcacheds):
+    proxy = start(memcacheds[:1], memcacheds)
+    key = base64.b64encode(b"plain\nflush_all\nget").decode()
+    with memcacheds[0].conn() as server, proxy.conn() as conn:
+        assert conn.set("victim", "unhurt") == b"STORED"
+        assert server.cmd(f"ms {key} 1 b\r\nx") == b"HD"
+        assert "plain keys: " in servers(proxy, "plan")
+        servers(proxy, "move")
+        assert conn.get("victim") == b"unhurt"
+
+
+CRAWLED = b"key=list%23 exp=-1 la=1 cas=1 fetch=no cls=1 size=100\nEND\r\n"
+
+
+def test_a_memcached_that_ends_while_it_is_read_is_told_in_one_line(start, memcached, start_fake):
+    def end_at_the_head(fake, sock):
+        answers = {b"version": b"VERSION 1.6.38\r\n", b"stats": b"STAT time 1\r\nEND\r\n",
+                   b"lru_crawler": CRAWLED, b"mg": b"EN\r\n"}
+        for line, _ in fake.requests(sock):
+            if line.startswith(b"mg list# "):
+                return
+            sock.sendall(answers[line.split()[0]])
+
+    fake = start_fake(end_at_the_head, handshake=None)
+    text = servers(start([memcached], [fake]), "plan", code=1)
+    assert text == f"mclistd-cli: servers: memcached {fake.address}: connection closed\n"
