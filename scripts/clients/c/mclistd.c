@@ -152,6 +152,26 @@ static const struct mclistd_result *ask_number(struct mclistd *l, enum shape sha
     return line(l, shape);
 }
 
+static const struct mclistd_result *ask_range(struct mclistd *l, const char *verb, const char *key,
+                                              long long from, long long to)
+{
+    begin(l, verb);
+    word(l, text(key));
+    print(l, " %lld %lld", from, to);
+    return line(l, ITEMS);
+}
+
+/* second: a key or an item. */
+static const struct mclistd_result *ask_count(struct mclistd *l, const char *verb, const char *key,
+                                              struct mclistd_item second, long long count)
+{
+    begin(l, verb);
+    word(l, text(key));
+    word(l, second);
+    print(l, " %lld", count);
+    return line(l, ITEMS);
+}
+
 /* first and second: keys in front of the list, or NULL. */
 static const struct mclistd_result *ask_some(struct mclistd *l, enum shape shape, const char *verb,
                                              const char *first, const char *second,
@@ -375,39 +395,25 @@ const struct mclistd_result *mclistd_lttl_item(struct mclistd *l, const char *ke
 const struct mclistd_result *mclistd_lrange(struct mclistd *l, const char *key, long long from,
                                             long long to)
 {
-    begin(l, "lrange");
-    word(l, text(key));
-    print(l, " %lld %lld", from, to);
-    return line(l, ITEMS);
+    return ask_range(l, "lrange", key, from, to);
 }
 
 const struct mclistd_result *mclistd_lrevrange(struct mclistd *l, const char *key, long long from,
                                                long long to)
 {
-    begin(l, "lrevrange");
-    word(l, text(key));
-    print(l, " %lld %lld", from, to);
-    return line(l, ITEMS);
+    return ask_range(l, "lrevrange", key, from, to);
 }
 
 const struct mclistd_result *mclistd_lafter(struct mclistd *l, const char *key,
                                             struct mclistd_item item, long long count)
 {
-    begin(l, "lafter");
-    word(l, text(key));
-    word(l, item);
-    print(l, " %lld", count);
-    return line(l, ITEMS);
+    return ask_count(l, "lafter", key, item, count);
 }
 
 const struct mclistd_result *mclistd_lbefore(struct mclistd *l, const char *key,
                                              struct mclistd_item item, long long count)
 {
-    begin(l, "lbefore");
-    word(l, text(key));
-    word(l, item);
-    print(l, " %lld", count);
-    return line(l, ITEMS);
+    return ask_count(l, "lbefore", key, item, count);
 }
 
 const struct mclistd_result *mclistd_lrandom(struct mclistd *l, const char *key, long long count)
@@ -478,11 +484,7 @@ const struct mclistd_result *mclistd_lpop(struct mclistd *l, const char *key, lo
 const struct mclistd_result *mclistd_lpopto(struct mclistd *l, const char *src, const char *dst,
                                             long long count)
 {
-    begin(l, "lpoptob");
-    word(l, text(src));
-    word(l, text(dst));
-    print(l, " %lld", count);
-    return line(l, ITEMS);
+    return ask_count(l, "lpoptob", src, text(dst), count);
 }
 
 const struct mclistd_result *mclistd_lmove(struct mclistd *l, const char *src, const char *dst,
@@ -496,7 +498,6 @@ const struct mclistd_result *mclistd_ltx(struct mclistd *l, const struct mclistd
 {
     static const char *const verbs[] = {"ladd", "ldel", "lset", "lrequire", "lrefuse"};
     struct buffer before = l->requests;
-    bool bad = false;
     /* The block is written where the requests are written, and then taken out of them. */
     l->requests = (struct buffer){NULL, 0, 0};
     begin(l, "");
@@ -505,19 +506,14 @@ const struct mclistd_result *mclistd_ltx(struct mclistd *l, const struct mclistd
         for (size_t v = 0; v < LENGTH(verbs); v++) {
             known = known || strcmp(changes[i].verb, verbs[v]) == 0;
         }
-        bad = bad || !known;
+        l->bad = l->bad || !known;
         change(l, changes[i].verb, changes[i].key, "", changes[i].items);
     }
-    bad = bad || l->bad;
-    bool no_memory = l->no_memory;
     struct buffer block = l->requests;
     l->requests = before;
-    begin(l, "ltx");
-    print(l, " %zu\r\n", block.used);
+    print(l, "ltx %zu\r\n", block.used);
     put(l, block.bytes, block.used);
     free(block.bytes);
-    l->bad = bad;
-    l->no_memory = l->no_memory || no_memory;
     return line(l, DONE);
 }
 

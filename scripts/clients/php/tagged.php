@@ -153,11 +153,8 @@ class Tagged
         $this->known = array_diff_key($this->known, array_flip($tags));
         $packet = new Packet($this->lists);
         foreach ($tags as $tag) $packet->lpurge($tag);
-        $drop = new Packet($this->lists);
-        foreach ($packet->run() as $at => $result) {
-            if ($result instanceof Error) $drop->ldrop($tags[$at]);
-        }
-        return !array_filter($drop->run(), fn($result) => $result instanceof Error);
+        $failed = array_filter($packet->run(), fn($result) => $result instanceof Error);
+        return $this->drop(array_intersect_key($tags, $failed));
     }
 
     /** The items of each tag are missed from now on; their memory is not freed. */
