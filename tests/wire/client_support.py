@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from harness import ROOT, TIMEOUT_S
+from harness import ROOT, TIMEOUT_S, wait_for_exit
 
 AGENTS = ROOT / "tests/wire/clients"
 SPYMEMCACHED = "/usr/share/java/spymemcached.jar"
@@ -163,6 +163,44 @@ def run(folder, name, text=""):
     )  # fmt: skip
 
 
+class Program:
+    """Answers each line of its input with one. In a `with`: it ends well behind its last line."""
+
+    def __init__(self, command, folder, env):
+        self.process = subprocess.Popen(
+            command, cwd=folder, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def ask(self, *words):
+        (answer,) = self.ask_all([words])
+        return answer
+
+    def ask_all(self, requests):
+        """Few enough that the answers fit a pipe."""
+        for words in requests:
+            self.process.stdin.write("\t".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+        return [self.process.stdout.readline().rstrip("\n") for _ in requests]
+
+    def stop(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        code = wait_for_exit(self.process)
+        self.process.stdout.close()
+        assert code == 0
+
+
 # --- the helpers of scripts/clients ---
 
 # Language -> the agent that calls it, the files of the helper, and the folder beside a program that
@@ -254,36 +292,14 @@ def agent_command(folder, name, needs):
     return command_of(folder, name, needs)
 
 
-class Agent:
+class Agent(Program):
     """A running one; ask() sends a request and returns the line of its answer."""
 
     def __init__(self, folder, client, setting, servers):
         name, argument, needs = CLIENTS[client]
         skip_unless_there(pathlib.Path(name).suffix, needs)
-        self.process = subprocess.Popen(
-            [*agent_command(folder, name, needs), argument, setting, *servers], cwd=folder,
-            env=environment(needs), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-
-    def ask(self, *words):
-        (answer,) = self.ask_all([words])
-        return answer
-
-    def ask_all(self, requests):
-        """Few enough that the answers fit a pipe."""
-        for words in requests:
-            self.process.stdin.write("\t".join(map(str, words)) + "\n")
-        self.process.stdin.flush()
-        return [self.process.stdout.readline().rstrip("\n") for _ in requests]
-
-    def stop(self):
-        self.process.stdin.close()
-        try:
-            self.process.wait(TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.process.stdout.close()
+        command = [*agent_command(folder, name, needs), argument, setting, *servers]
+        super().__init__(command, folder, environment(needs))
 
 
 def rows_of(heading):

@@ -10,8 +10,8 @@ import threading
 
 import pytest
 
-from client_support import Page, prepared, works
-from harness import HOST, ROOT, TIMEOUT_S, wait_for_exit, wait_until
+from client_support import Page, Program, prepared, works
+from harness import HOST, ROOT, TIMEOUT_S, wait_until
 
 pytestmark = pytest.mark.release
 
@@ -169,26 +169,9 @@ def test_a_fault_is_seen(daemon, tmp_path, fault):
 # --- what a purge leaves ---
 
 
-class Agent:
+class Agent(Program):
     def __init__(self, adapter, port):
-        self.process = subprocess.Popen(
-            [*adapter.agent, f"{HOST}:{port}"], cwd=HERE, env=environment(port, CLIENTS),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-
-    def ask(self, *words):
-        self.process.stdin.write("\t".join(words) + "\n")
-        self.process.stdin.flush()
-        return self.process.stdout.readline().rstrip("\n")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.stdin.close()
-        code = wait_for_exit(self.process)
-        self.process.stdout.close()
-        assert code == 0
+        super().__init__([*adapter.agent, f"{HOST}:{port}"], HERE, environment(port, CLIENTS))
 
 
 FAST = {"timeout_ms": 1000, "connect_timeout_ms": 500, "retry_min_ms": 5, "retry_max_ms": 20}

@@ -21,13 +21,14 @@ import re
 import select
 import shutil
 import socket
-import subprocess
 import threading
 
 import pytest
 
-from client_support import AGENTS, HELPERS, command_of, environment, skip_unless_there, write_helper
-from harness import HOST, ROOT, SLOW, wait_for_exit
+from client_support import (
+    AGENTS, HELPERS, Program, command_of, environment, skip_unless_there, write_helper,
+)  # fmt: skip
+from harness import HOST, ROOT, SLOW
 
 pytestmark = pytest.mark.release
 
@@ -189,28 +190,11 @@ def agent_command(folder, language):
     return command_of(folder, driver)
 
 
-class Agent:
+class Agent(Program):
     """The program that calls a language's helper; ask() gives what it shows of one call."""
 
     def __init__(self, folder, language):
-        self.process = subprocess.Popen(
-            agent_command(folder, language), cwd=folder, env=environment(), stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-
-    def ask(self, line):
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        return self.process.stdout.readline().rstrip("\n")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.stdin.close()
-        code = wait_for_exit(self.process)
-        self.process.stdout.close()
-        assert code == 0
+        super().__init__(agent_command(folder, language), folder, environment())
 
 
 @pytest.mark.config(**{"lists semi:": {"delimiter": "|"}})
