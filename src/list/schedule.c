@@ -42,9 +42,7 @@
 struct start {
     struct pass pass;
     struct op_round *round;
-    struct op_exact *exact;
-    struct op_pop *pop;
-    struct op_lease *lease;
+    struct op_cas *exact, *pop, *lease;
     struct list_call *compaction, *fill, *purge, *migration;
     struct call_queue recent; /* reads that need no request */
     bool change_waits; /* an exact change could not start: blind changes behind it wait, or it would
@@ -158,7 +156,7 @@ static bool take_lease(struct start *start, struct list_call *call)
         start->lease = lease_create(start->pass.e, list);
     }
     pass_activate(&start->pass, call);
-    lease_add(start->lease, call);
+    cas_add(start->lease, call);
     pass_set_phase(&start->pass, call, PHASE_BLOCKED);
     return true;
 }
@@ -230,49 +228,15 @@ static bool take_exact(struct start *start, struct list_call *call)
     return true;
 }
 
-static bool take_compaction(struct start *start, struct list_call *call)
+/* One call for which such an operation is made; is_there: the list has one. */
+static bool take_one(struct start *start, bool is_there, struct list_call **taken,
+                     struct list_call *call)
 {
-    if (start->pass.list->compaction != NULL || start->compaction != NULL ||
-        pass_phase(&start->pass, call) != PHASE_FREE) {
+    if (is_there || *taken != NULL || pass_phase(&start->pass, call) != PHASE_FREE) {
         return false;
     }
     pass_activate(&start->pass, call);
-    start->compaction = call;
-    pass_set_phase(&start->pass, call, PHASE_BLOCKED);
-    return true;
-}
-
-static bool take_migration(struct start *start, struct list_call *call)
-{
-    if (start->migration != NULL || pass_phase(&start->pass, call) != PHASE_FREE) {
-        return false;
-    }
-    pass_activate(&start->pass, call);
-    start->migration = call;
-    pass_set_phase(&start->pass, call, PHASE_BLOCKED);
-    return true;
-}
-
-static bool take_fill(struct start *start, struct list_call *call)
-{
-    if (start->pass.list->put != NULL || start->fill != NULL ||
-        pass_phase(&start->pass, call) != PHASE_FREE) {
-        return false;
-    }
-    pass_activate(&start->pass, call);
-    start->fill = call;
-    pass_set_phase(&start->pass, call, PHASE_BLOCKED);
-    return true;
-}
-
-static bool take_purge(struct start *start, struct list_call *call)
-{
-    if (start->pass.list->forget != NULL || start->purge != NULL ||
-        pass_phase(&start->pass, call) != PHASE_FREE) {
-        return false;
-    }
-    pass_activate(&start->pass, call);
-    start->purge = call;
+    *taken = call;
     pass_set_phase(&start->pass, call, PHASE_BLOCKED);
     return true;
 }
@@ -280,8 +244,9 @@ static bool take_purge(struct start *start, struct list_call *call)
 static bool take(struct pass *pass, struct list_call *call)
 {
     struct start *start = (struct start *)pass;
+    const struct list *list = pass->list;
     if (call->fills) {
-        return take_fill(start, call);
+        return take_one(start, list->put != NULL, &start->fill, call);
     }
     switch (list_verb_kind(call->verb)) {
     case LIST_KIND_BLIND:
@@ -291,11 +256,11 @@ static bool take(struct pass *pass, struct list_call *call)
     case LIST_KIND_EXACT:
         return take_exact(start, call);
     case LIST_KIND_COMPACTION:
-        return take_compaction(start, call);
+        return take_one(start, list->compaction != NULL, &start->compaction, call);
     case LIST_KIND_PURGE:
-        return take_purge(start, call);
+        return take_one(start, list->forget != NULL, &start->purge, call);
     case LIST_KIND_CONVERSION:
-        return take_migration(start, call);
+        return take_one(start, false, &start->migration, call);
     case LIST_KIND_FILL: /* taken above */
     case LIST_KIND_JOINT:
     case LIST_KIND_TX:
@@ -318,7 +283,7 @@ static void take_turns(struct start *start)
 {
     struct engine *e = start->pass.e;
     struct list *list = start->pass.list;
-    struct op_turns *turns = NULL;
+    struct op_cas *turns = NULL;
     uint64_t room = u64_least(list_log_hard_limit(list) / 2, list_log_room(list)), bytes = 0;
     list->has_turns = false;
     pass_begin(&start->pass);
@@ -342,11 +307,11 @@ static void take_turns(struct start *start)
             turns = turns_create(e, list);
         }
         pass_activate(&start->pass, call);
-        turns_add(turns, call);
+        cas_add(turns, call);
         pass_set_phase(&start->pass, call, change ? PHASE_CHANGED : PHASE_LOOKING);
     }
     if (turns != NULL) {
-        turns_start(e, turns);
+        op_start(e, &turns->op);
     }
 }
 
@@ -446,13 +411,13 @@ void schedule_list(struct engine *e, struct list *list)
         op_start(e, &start.round->op);
     }
     if (start.exact != NULL) {
-        exact_start(e, start.exact);
+        op_start(e, &start.exact->op);
     }
     if (start.pop != NULL) {
-        pop_start(e, start.pop);
+        op_start(e, &start.pop->op);
     }
     if (start.lease != NULL) {
-        lease_start(e, start.lease);
+        op_start(e, &start.lease->op);
     }
     if (start.fill != NULL) {
         put_start(e, list, start.fill);

@@ -492,22 +492,18 @@ static const struct cas_kind exact = {
     CAS_FOR_CLIENTS, .decide = decide, .stored = stored, .let_go = let_go, .fini = exact_fini,
 };
 
-struct op_exact *exact_create(struct engine *e, struct list *list)
+struct op_cas *exact_create(struct engine *e, struct list *list)
 {
     struct op_exact *x = cas_create(e, list, &list->exact, sizeof *x, &exact, renew_cas_step);
     arena_init(&x->kept);
-    return x;
+    return &x->cas;
 }
 
-void exact_add(struct op_exact *x, struct list_call *call)
+void exact_add(struct op_cas *cas, struct list_call *call)
 {
-    cas_add(&x->cas, call);
+    struct op_exact *x = (struct op_exact *)cas;
+    cas_add(cas, call);
     x->shares = realloc(x->shares, (x->share_count + 1) * sizeof *x->shares);
     CHECK(x->shares != NULL);
     x->shares[x->share_count++] = (struct share){.call = call};
-}
-
-void exact_start(struct engine *e, struct op_exact *x)
-{
-    op_start(e, &x->cas.op);
 }

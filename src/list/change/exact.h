@@ -8,14 +8,11 @@
 #ifndef LIST_CHANGE_EXACT_H
 #define LIST_CHANGE_EXACT_H
 
-#include "list/core/op.h"
+#include "list/change/cas.h"
 
-struct op_exact;
-
-/* Makes the operation and takes the list's place for it; fill it with exact_add, then exact_start.
- * An lcreate goes alone. */
-struct op_exact *exact_create(struct engine *e, struct list *list);
-void exact_add(struct op_exact *exact, struct list_call *call);
-void exact_start(struct engine *e, struct op_exact *exact);
+/* Makes the operation and takes the list's place for it; fill it with exact_add, then op_start. An
+ * lcreate goes alone. */
+struct op_cas *exact_create(struct engine *e, struct list *list);
+void exact_add(struct op_cas *exact, struct list_call *call);
 
 #endif

@@ -119,17 +119,7 @@ static const struct cas_kind lease_kind = {
     .stored = stored,
 };
 
-struct op_lease *lease_create(struct engine *e, struct list *list)
+struct op_cas *lease_create(struct engine *e, struct list *list)
 {
     return cas_create(e, list, &list->exact, sizeof(struct op_lease), &lease_kind, NULL);
-}
-
-void lease_add(struct op_lease *lease, struct list_call *call)
-{
-    cas_add(&lease->cas, call);
-}
-
-void lease_start(struct engine *e, struct op_lease *lease)
-{
-    op_start(e, &lease->cas.op);
 }

@@ -11,15 +11,11 @@
 #ifndef LIST_CHANGE_LEASE_H
 #define LIST_CHANGE_LEASE_H
 
-#include "list/core/op.h"
+#include "list/change/cas.h"
 
-struct op_lease;
-
-/* Makes the operation and takes the list's place for exact changes; fill it with lease_add, then
- * lease_start. */
-struct op_lease *lease_create(struct engine *e, struct list *list);
-void lease_add(struct op_lease *lease, struct list_call *call);
-void lease_start(struct engine *e, struct op_lease *lease);
+/* Makes the operation and takes the list's place for exact changes; fill it with cas_add, then
+ * op_start. */
+struct op_cas *lease_create(struct engine *e, struct list *list);
 
 /* Takes the lease of a missing list away, by a CAS of its head as it was read: no fill that was
  * begun before goes through from then on. What was appended to the head goes with it. The operation

@@ -211,23 +211,20 @@ static const struct cas_kind pop = {
     .fini = pop_fini,
 };
 
-struct op_pop *pop_create(struct engine *e, struct list *list)
+struct op_cas *pop_create(struct engine *e, struct list *list)
 {
     return cas_create(e, list, &list->exact, sizeof(struct op_pop), &pop, renew_cas_step);
 }
 
-bool pop_takes(const struct op_pop *p, const struct list_call *call)
+bool pop_takes(const struct op_cas *cas, const struct list_call *call)
 {
-    return TAILQ_EMPTY(&p->cas.calls) || p->back == (call->count < 0);
+    const struct op_pop *p = (const struct op_pop *)cas;
+    return TAILQ_EMPTY(&cas->calls) || p->back == (call->count < 0);
 }
 
-void pop_add(struct op_pop *p, struct list_call *call)
+void pop_add(struct op_cas *cas, struct list_call *call)
 {
+    struct op_pop *p = (struct op_pop *)cas;
     p->back = call->count < 0;
-    cas_add(&p->cas, call);
-}
-
-void pop_start(struct engine *e, struct op_pop *p)
-{
-    op_start(e, &p->cas.op);
+    cas_add(cas, call);
 }

@@ -12,16 +12,13 @@
 #ifndef LIST_CHANGE_POP_H
 #define LIST_CHANGE_POP_H
 
-#include "list/core/op.h"
-
-struct op_pop;
+#include "list/change/cas.h"
 
 /* Makes the operation and takes the list's place for exact changes; fill it with pop_add, then
- * pop_start. */
-struct op_pop *pop_create(struct engine *e, struct list *list);
+ * op_start. */
+struct op_cas *pop_create(struct engine *e, struct list *list);
 /* May the call join those that were added? */
-bool pop_takes(const struct op_pop *pop, const struct list_call *call);
-void pop_add(struct op_pop *pop, struct list_call *call);
-void pop_start(struct engine *e, struct op_pop *pop);
+bool pop_takes(const struct op_cas *pop, const struct list_call *call);
+void pop_add(struct op_cas *pop, struct list_call *call);
 
 #endif

@@ -175,20 +175,10 @@ static const struct cas_kind in_turns = {
     .fini = turns_fini,
 };
 
-struct op_turns *turns_create(struct engine *e, struct list *list)
+struct op_cas *turns_create(struct engine *e, struct list *list)
 {
     struct op_turns *t = cas_create(e, list, &list->turns, sizeof *t, &in_turns, turns_step);
     view_init(&t->own);
     metric_inc(e->metrics, METRIC_list_turns);
-    return t;
-}
-
-void turns_add(struct op_turns *turns, struct list_call *call)
-{
-    cas_add(&turns->cas, call);
-}
-
-void turns_start(struct engine *e, struct op_turns *turns)
-{
-    op_start(e, &turns->cas.op);
+    return &t->cas;
 }

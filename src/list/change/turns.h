@@ -16,9 +16,7 @@
 #ifndef LIST_CHANGE_TURNS_H
 #define LIST_CHANGE_TURNS_H
 
-#include "list/core/op.h"
-
-struct op_turns;
+#include "list/change/cas.h"
 
 /* May the list's calls go this way now? */
 bool turns_possible(const struct engine *e, const struct list *list);
@@ -28,10 +26,8 @@ static inline bool turns_take(enum list_verb verb)
     return list_verb_has(verb, LIST_IN_TURNS);
 }
 
-/* Makes the operation and takes the list's place for it; fill it with turns_add, in the order of
- * the calls, then turns_start. */
-struct op_turns *turns_create(struct engine *e, struct list *list);
-void turns_add(struct op_turns *turns, struct list_call *call);
-void turns_start(struct engine *e, struct op_turns *turns);
+/* Makes the operation and takes the list's place for it; fill it with cas_add, in the order of
+ * the calls, then op_start. */
+struct op_cas *turns_create(struct engine *e, struct list *list);
 
 #endif
