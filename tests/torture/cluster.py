@@ -191,7 +191,38 @@ class Proxy:
         return len(os.listdir(f"/proc/{self.daemon.process.pid}/fd"))
 
 
-class Cluster:
+class Group:
+    """`proxies` before `memcacheds`."""
+
+    @contextlib.contextmanager
+    def places(self):
+        """Where everything is stored."""
+        found = [stored.Server(memcached) for memcached in self.memcacheds]
+        try:
+            yield found
+        finally:
+            for place in found:
+                place.close()
+
+    def stop(self):
+        """The proxies must end well; returns what is wrong."""
+        faults = []
+        for proxy in self.proxies:
+            try:
+                proxy.daemon.stop()
+            except AssertionError as fault:
+                faults.append(f"proxy {proxy.number}: {fault}")
+        self.kill()
+        return faults
+
+    def kill(self):
+        for proxy in self.proxies:
+            proxy.daemon.kill()
+        for memcached in self.memcacheds:
+            memcached.stop()
+
+
+class Cluster(Group):
     """Everything that runs. Restarts of servers are noted in `restarts`: (server, from, to)."""
 
     def __init__(self, folder, build, seed, shape=USUAL):
@@ -271,34 +302,10 @@ class Cluster:
             answers = [conn.cmd(f"mg up{n} v") for n in range(20)]
             return all(answer == b"EN" for answer in answers)
 
-    @contextlib.contextmanager
-    def places(self):
-        """Where everything is stored."""
-        found = [stored.Server(memcached) for memcached in self.memcacheds]
-        try:
-            yield found
-        finally:
-            for place in found:
-                place.close()
-
     def proxy_conn(self, number):
         return Conn(self.proxies[number].port, timeout_s=ANSWER_S)
 
-    def stop(self):
-        """The proxies must end well; returns what is wrong."""
-        faults = []
-        for proxy in self.proxies:
-            try:
-                proxy.daemon.stop()
-            except AssertionError as fault:
-                faults.append(f"proxy {proxy.number}: {fault}")
-        self.kill()
-        return faults
-
     def kill(self):
-        for proxy in self.proxies:
-            proxy.daemon.kill()
+        super().kill()
         if self.relay:
             self.relay.stop()
-        for memcached in self.memcacheds:
-            memcached.stop()

@@ -6,7 +6,6 @@ histories are checked; others move coins from account to account, whose sums nev
 thousands of lists that hardly anybody uses are there in the end, each with what it must have."""
 
 import collections
-import contextlib
 import random
 import re
 import subprocess
@@ -14,12 +13,11 @@ import sys
 import threading
 import time
 
-import stored
 import transfers
 import verbs
 import watch
 from clients import Client, PatientConn
-from cluster import GRACE_S, SPREAD, TIMEOUT_MS, TINY, Proxy, Shape
+from cluster import GRACE_S, SPREAD, TIMEOUT_MS, TINY, Group, Proxy, Shape
 from harness import ROOT, SLOW, Memcached, wait_until
 from scenario import Run, ask, describe
 
@@ -71,52 +69,28 @@ class ChangingProxy(Proxy):
             self._come_back()
 
 
-class Fleet:
-    """Proxies before memcacheds of which some are in the pool, and others are not."""
+class Fleet(Group):
+    """Proxies before the memcacheds of their pool; `others` are in none."""
 
     def __init__(self, folder):
-        self.pool = [self.new_server() for _ in range(SERVERS)]
-        self.others = []  # without any use
-        self.proxies = []
-        for number in range(PROXIES):
-            (folder / f"proxy-{number}").mkdir(exist_ok=True)
-        self.proxies = [self._proxy(folder, number) for number in range(PROXIES)]
+        self.memcacheds = [self.new_server() for _ in range(SERVERS)]
+        self.others = []
+        ports = [server.port for server in self.memcacheds]
+        self.proxies = [
+            ChangingProxy(folder, number, ports, config(self.memcacheds))
+            for number in range(PROXIES)
+        ]
 
     @staticmethod
     def new_server():
         return Memcached("-c", "4096", memory_mb=512)
 
-    def _proxy(self, folder, number):
-        (folder / f"proxy-{number}").rmdir()
-        ports = [server.port for server in self.pool]
-        return ChangingProxy(folder, number, ports, config(self.pool))
-
-    @contextlib.contextmanager
-    def places(self):
-        found = [stored.Server(server) for server in self.pool]
-        try:
-            yield found
-        finally:
-            for place in found:
-                place.close()
-
     def proxy_conn(self, number):
         return self.proxies[number].daemon.conn(timeout_s=20 * SLOW)
 
-    def stop(self):
-        faults = []
-        for proxy in self.proxies:
-            try:
-                proxy.daemon.stop()
-            except AssertionError as fault:
-                faults.append(f"proxy {proxy.number}: {fault}")
-        self.kill()
-        return faults
-
     def kill(self):
-        for proxy in self.proxies:
-            proxy.daemon.kill()
-        for server in self.pool + self.others:
+        super().kill()
+        for server in self.others:
             server.stop()
 
 
@@ -337,7 +311,7 @@ class ServersRun(Run):
             self.faults += [f"{w.name}: {describe(w.fault)}" for w in [*users, self.harm] if w.fault]
 
     def servers_after(self, change):
-        pool = list(self.cluster.pool)
+        pool = list(self.cluster.memcacheds)
         if change != "remove":
             self.cluster.others.append(self.cluster.new_server())
         if change == "add":
@@ -353,7 +327,7 @@ class ServersRun(Run):
             time.sleep(self.rng.uniform(0, 0.5))
 
     def change_servers(self, change):
-        old = self.cluster.pool
+        old = self.cluster.memcacheds
         new = self.servers_after(change)
         self.roll(config(old, new))
         if self.rng.random() < 0.3:  # somebody is in two minds
@@ -361,7 +335,7 @@ class ServersRun(Run):
             self.command("back", is_killed=False)
         self.command("move")
         self.roll(config(new))
-        self.cluster.pool = new
+        self.cluster.memcacheds = new
         self.cluster.others = [s for s in old + self.cluster.others if s not in new]
         self.command("sweep")
         for server in self.cluster.others:
