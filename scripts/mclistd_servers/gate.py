@@ -5,6 +5,7 @@ gate_s and take the latest one, and write it where it is missing. So one step is
 on the first server by name; of several programs that take one at once, one does it. The
 items of the others follow, by this program or by the proxies."""
 
+import contextlib
 import re
 import time
 
@@ -53,23 +54,23 @@ class Gate:
         try:
             return Server(address)
         except (OSError, Answer) as fault:
-            raise Refused(f"{address}: {fault}: a step needs all servers of the pool") from None
+            raise Refused(f"{address}: {fault}: a step needs all servers of the pool, but one that the "
+                          "file of all proxies says is dead (docs/servers.md)") from None
 
     def _read(self, server):
         return Held(next(iter(server.items_of([self.key])))[1])
 
-    def look(self):
-        """{address: Held}."""
-        found = {}
-        for address in self.addresses:
-            server = self._server(address)
+    def look_at(self, address):
+        """Held."""
+        with contextlib.closing(self._server(address)) as server:
             try:
-                found[address] = self._read(server)
+                return self._read(server)
             except (OSError, Answer) as fault:
                 raise Refused(f"{address}: {fault}") from None
-            finally:
-                server.close()
-        return found
+
+    def look(self):
+        """{address: Held}."""
+        return {address: self.look_at(address) for address in self.addresses}
 
     def problem(self, found):
         """Why no step can be taken, or None."""

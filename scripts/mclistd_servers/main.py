@@ -82,7 +82,7 @@ class Change:
         """Do other proxies that were named have the same file?"""
         for address in self.options.also:
             other = ask(address)[0].pools.get(self.pools.name, {})
-            for key in (b"servers", b"next", b"distribution", b"hash"):
+            for key in (b"servers", b"next", b"dead", b"distribution", b"hash"):
                 if other.get(key) != self.pools.pool.get(key):
                     raise Refused(f"{address}: {key.decode()} of pool {shown(self.pools.name)} is "
                                   f"{shown(other.get(key, b'nothing'))}: it does not have the file yet")
@@ -207,13 +207,17 @@ class Change:
 
     def status(self):
         pools = self.pools
-        found = self.gate.look()
         self.say(f"pool {shown(pools.name)}: {', '.join(pools.old)}; next {shown(pools.next_name)}: "
                  f"{', '.join(pools.new)}")
-        for address, held in found.items():
-            text = f"step {held.step}, number {held.turn}" if held.what == "moves" else held.what
-            self.say(f"  {address}: {text}")
-        if why := self.gate.problem(found):
+        found, fault = {}, None
+        for address in self.gate.addresses:
+            try:
+                held = found[address] = self.gate.look_at(address)
+                text = f"step {held.step}, number {held.turn}" if held.what == "moves" else held.what
+                self.say(f"  {address}: {text}")
+            except Refused as error:
+                fault = str(error)
+        if why := fault or self.gate.problem(found):
             self.say(why)
             return REFUSED
         left = Left(pools)

@@ -9,6 +9,7 @@ from mclistd_convert.wire import ITEM_KEY, Server, shown
 from mclistd_servers.sweep import COPY, HEAD, MARK, asked, crawled
 
 SAMPLE = 20000  # plain keys of which it is asked where they go
+PROBES = 4096  # keys that say which share of all has a server
 
 
 class Share:
@@ -91,6 +92,10 @@ class Plan:
             self.plain.take(records[key].bytes, moves, step)
             self.to[new[key]] += records[key].bytes * step if moves else 0
 
+    def share_of_dead(self):
+        places = self.pools.places([b"mclistd-probe-%d" % number for number in range(PROBES)])
+        return 100 * sum(place == self.pools.dead for place in places.values()) / PROBES
+
     def room(self):
         """Yields (server, text, whether it is too little)."""
         for address in self.pools.new:
@@ -109,6 +114,9 @@ class Plan:
         pools = self.pools
         say(f"pool {shown(pools.name)}: {', '.join(pools.old)}")
         say(f"  to {shown(pools.next_name)}: {', '.join(pools.new)}")
+        if pools.dead:
+            say(f"{pools.dead} is dead: what it held is lost, or missed behind the change, which is "
+                f"{self.share_of_dead():.0f} % of the lists and plain keys")
         say(self.lists.text("lists"))
         say(self.plain.text("plain keys"))
         is_well = True

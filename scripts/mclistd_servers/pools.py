@@ -8,21 +8,28 @@ from mclistd_convert.settings import ask, servers_in
 from mclistd_convert.wire import Answer, Connection, Refused, shown
 
 
+def word_of(pool, key):
+    """A setting, b"": it is empty, or of a later release."""
+    word = pool.get(key, b"")
+    return b"" if word == b"NULL" else word
+
+
 def next_of(pool):
     """The name of the pool with its servers to come, b"": it has none."""
-    name = pool.get(b"next", b"")
-    return b"" if name == b"NULL" else name
+    return word_of(pool, b"next")
 
 
 class Pools:
-    """name: of the pool, or None: the only one with next. old, new: servers of both."""
+    """name: of the pool, or None: the only one with next. old, new: servers of both, but for `dead`,
+    which is gone for good; "": none is."""
 
     def __init__(self, proxy, name=None, needs_next=True):
         self.proxy = proxy
         self.settings, _ = ask(proxy)
         self.pool = self._find(name, needs_next)
         self.name = self.pool[b"name"]
-        self.old = servers_in(self.pool)
+        self.dead = word_of(self.pool, b"dead").decode()
+        self.old = [address for address in servers_in(self.pool) if address != self.dead]
         self.gate_s = int(self.pool.get(b"gate_s", b"0"))
         self.next_name = next_of(self.pool)
         self.next = self.settings.pools.get(self.next_name)

@@ -130,9 +130,10 @@ struct pool_config {
     uint32_t change; /* number of the latest change of what all proxies must agree on */
     /* The pool whose servers this one's lists move to, or "" (list/moving/moving.h). */
     char next_name[CONFIG_NAME_MAX + 1];
-    uint32_t next_index; /* position in config.pools */
-    enum pool_step step; /* to begin with; the gate says what is in force */
-    uint32_t next_bytes; /* memory per worker for where lists are that move */
+    uint32_t next_index;            /* position in config.pools */
+    char dead[CONFIG_NAME_MAX + 1]; /* one of the servers, which is gone for good; or "" */
+    enum pool_step step;            /* to begin with; the gate says what is in force */
+    uint32_t next_bytes;            /* memory per worker for where lists are that move */
     bool tls;
     char tls_ca[CONFIG_NAME_MAX + 1];   /* "" = what the system trusts */
     char tls_name[CONFIG_NAME_MAX + 1]; /* "" = that of each server */

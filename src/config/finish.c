@@ -516,6 +516,16 @@ static void sort_prefixes(struct config *config)
     prefix_map_make(&config->route_map, names, config->route_count);
 }
 
+static bool has_server(const struct pool_config *pool, const char *name)
+{
+    for (size_t i = 0; i < pool->server_count; i++) {
+        if (strcmp(pool->servers[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Lists move from pools of memcacheds to others, which have no lists of their own. */
 static int check_next(const struct config *config, struct pool_config *pool,
                       char error[CONFIG_ERROR_MAX])
@@ -524,7 +534,9 @@ static int check_next(const struct config *config, struct pool_config *pool,
     (void)snprintf(section, sizeof section, "[pool %s]", pool->name);
     struct place place = {config, pool->line, section, error};
     if (pool->next_name[0] == '\0') {
-        return pool->step == STEP_STAY ? 0 : refuse(&place, "step says nothing without next");
+        return pool->step != STEP_STAY ? refuse(&place, "step says nothing without next")
+               : pool->dead[0] != '\0' ? refuse(&place, "dead says nothing without next")
+                                       : 0;
     }
     if (!place_pool(config, pool->next_name, &pool->next_index)) {
         return refuse_pool(&place, "next", pool->next_name);
@@ -536,6 +548,12 @@ static int check_next(const struct config *config, struct pool_config *pool,
     const struct pool_config *next = &config->pools[pool->next_index];
     if (next == pool || next->type != POOL_MEMCACHED || next->next_name[0] != '\0') {
         return refuse(&place, "next names another pool of memcacheds, which has no next itself");
+    }
+    if (pool->dead[0] != '\0' && (!has_server(pool, pool->dead) || has_server(next, pool->dead))) {
+        return refuse(
+            &place,
+            "dead: %s; expected one of the servers, with its port, which next does not have",
+            pool->dead);
     }
     for (size_t i = 0; i < config->list_count; i++) {
         const struct list_policy *policy = &config->lists[i];

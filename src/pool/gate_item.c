@@ -36,6 +36,7 @@ struct gate_item {
     size_t server;
     struct slice places;
     struct slice next; /* places by the new servers; empty: lists do not move */
+    struct slice dead; /* which of the old ones is gone; empty: none */
     struct gate_step step;
     struct slice servers, distribution, hash; /* as written; empty: a bucket */
     struct pool_config *rule;
@@ -219,6 +220,9 @@ char *gate_item_body(const struct config *config, size_t pool_index, struct gate
         fprintf(out, "next = %016" PRIx64 " %s %" PRIu32 "\n",
                 places_of(&config->pools[pool->next_index]), step_key()->words[step.step],
                 step.turn);
+        if (pool->dead[0] != '\0') {
+            fprintf(out, "dead = %s\n", pool->dead);
+        }
     }
     write_rule(out, pool);
     for (size_t i = 0; i < config->list_count; i++) {
@@ -326,6 +330,10 @@ static bool read_line(struct gate_item *item, struct slice line)
     }
     if (take_word(&line, SLICE_LIT("next = "))) {
         return read_next(item, line);
+    }
+    if (take_word(&line, SLICE_LIT("dead = "))) {
+        item->dead = line;
+        return true;
     }
     if (take_word(&line, SLICE_LIT("distribution = "))) {
         item->distribution = line;
@@ -591,16 +599,22 @@ static bool tell_lists(struct why *why, const struct gate_item *mine, const stru
 static bool next_agrees(const struct gate_item *a, const struct gate_item *b)
 {
     int apart = (int)a->step.step - (int)b->step.step;
-    return slice_equal(a->next, b->next) &&
+    return slice_equal(a->next, b->next) && slice_equal(a->dead, b->dead) &&
            (a->step.turn != b->step.turn || (apart >= -1 && apart <= 1));
+}
+
+/* Not where a server counts as gone that the other proxy asks as ever. */
+static bool goes_with_stay(const struct gate_item *item)
+{
+    return item->step.step == STEP_LEARN && item->dead.len == 0;
 }
 
 /* Files without next go with `learn`, those with the new servers alone with `done`. */
 static bool steps_agree(const struct gate_item *a, const struct gate_item *b)
 {
     if (gate_item_same_places(a, b)) {
-        return next_agrees(a, b) || (a->next.len == 0 && b->step.step == STEP_LEARN) ||
-               (b->next.len == 0 && a->step.step == STEP_LEARN);
+        return next_agrees(a, b) || (a->next.len == 0 && goes_with_stay(b)) ||
+               (b->next.len == 0 && goes_with_stay(a));
     }
     return is_behind(a, b) || is_behind(b, a);
 }
@@ -616,7 +630,8 @@ bool gate_item_agrees(const struct gate_item *mine, const struct gate_item *othe
             tell_places(&why, mine, other);
         } else {
             tell(&why,
-                 "lists that move: this proxy: step = %s, the pool: step = %s, or another next",
+                 "lists that move: this proxy: step = %s, the pool: step = %s, or another next or "
+                 "dead",
                  gate_step_name(mine->step), gate_step_name(other->step));
         }
     } else if (gate_item_same_places(mine, other) && place != other->server && !sorts(mine->rule)) {

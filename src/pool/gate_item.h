@@ -9,6 +9,7 @@
  *     places = 5d0c3fa1e97b2240             where 4,096 keys go, as a number
  *     next = 03b1c84d7720aa19 move 1        only while lists move: where they go, how far that has
  *                                           come, and how often an operator has taken a step
+ *     dead = 10.0.0.2:11211                 only with next: that server is not asked any more
  *     distribution = ketama_weighted        these three: of a pool of memcacheds
  *     hash = default
  *     servers = 10.0.0.1:11211, 10.0.0.2:11211 3

@@ -100,6 +100,23 @@ static void flush(struct sim_world *w, unsigned server)
     oracle_look(&w->oracle, world_now(&w->base).wall_s);
 }
 
+/* A server is gone for good, and all proxies get the file that says so: before the first one works
+ * with it, those with the old one refuse lists. What these have sent to others may still arrive. */
+static void lose_for_good(struct sim_world *w)
+{
+    unsigned server = (unsigned)(w->base.cluster.leaving - w->base.stores);
+    trace(&w->base, "s%u is gone for good", server);
+    store_restart(&w->base.stores[server]);
+    for (unsigned i = 0; i < w->p.proxies; i++) {
+        if (w->proxies[i].base.engine != NULL) {
+            connection_break(&w->proxies[i], server, false);
+            sim_proxy_crash(&w->proxies[i]);
+        }
+    }
+    w->base.cluster.left = w->oracle.cluster.left = true;
+    oracle_look(&w->oracle, world_now(&w->base).wall_s);
+}
+
 static void run_short(struct sim_world *w, unsigned server)
 {
     struct store *store = &w->base.stores[server];
@@ -146,7 +163,10 @@ static void harm_store(struct sim_world *w, enum fault fault, unsigned server)
     if ((fault == FAULT_EVICTION || fault == FAULT_RESTART) && any_half_moved(w)) {
         return;
     }
-    if (fault == FAULT_EVICTION) {
+    if (fault == FAULT_RESTART && w->p.dead && !w->base.cluster.left &&
+        rng_below(&w->rng, 4) == 0) {
+        lose_for_good(w);
+    } else if (fault == FAULT_EVICTION) {
         evict(w, server);
     } else if (fault == FAULT_EXPIRY) {
         lives_touch(w, server, any_key(w, server));

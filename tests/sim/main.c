@@ -46,6 +46,7 @@ static const char some_without_times[] = "no_times=2 expiry_s=0 expiries=0";
 /* Lists that move to other servers. */
 #define SEEDS_MOVING 20
 static const char moving[] = "moving=1";
+static const char some_moving[] = "moving=1 dead=1";
 /* Calls as the seed says. */
 #define OPS_DEFAULT UINT64_MAX
 #define JOBS_MAX 64
@@ -215,8 +216,9 @@ static void choose_params(const struct options *o, uint64_t seed, struct params 
     if (o->ops != OPS_DEFAULT) {
         p->ops = o->ops;
     }
-    bool some = o->changes == no_times && seed % 2 == 1;
-    const char *changes = some ? some_without_times : o->changes;
+    const char *changes = o->changes == no_times && seed % 2 == 1 ? some_without_times
+                          : o->changes == moving && seed % 4 == 1 ? some_moving
+                                                                  : o->changes;
     if (changes != NULL && !params_change(p, slice_of(changes))) {
         refuse("--set: not understood, or out of range");
     }

@@ -477,6 +477,7 @@ static const struct param table[] = {
     PARAM(long_ms, 100000000),
     PARAM(refuse, 1),
     PARAM(moving, 1),
+    PARAM(dead, 1),
     PARAM(spread, 1),
     PARAM(miss_damaged, 1),
     PARAM(expiry_s, 100000000),
@@ -623,6 +624,12 @@ void params_settle_moving(struct params *p)
         p->spread = p->joints = p->purges = false;
         p->no_times = 0;
         p->faults[FAULT_EXPIRY] = 0;
+    }
+    p->dead = p->dead && p->moving;
+    if (p->dead) {
+        p->servers = p->servers < 3 ? 3 : p->servers;
+        p->faults[FAULT_RESTART] += p->faults[FAULT_RESTART] == 0;
+        p->fault_us = p->fault_us == 0 ? 20000 : p->fault_us;
     }
 }
 

@@ -60,6 +60,7 @@ struct params {
     uint32_t grace_s, touch_interval_s;
     bool refuse, spread, miss_damaged;
     bool moving;       /* lists move to other servers meanwhile */
+    bool dead;         /* and one of the old ones is gone for good one day */
     uint32_t expiry_s; /* a client gives every list so long to live, which must stay; 0 = no */
     unsigned txs;      /* of 100 calls, how many change several lists in one step */
     bool joints;       /* clients ask for several lists at one instant */

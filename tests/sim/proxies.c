@@ -154,11 +154,13 @@ static void find_asked(struct sim_world *w, struct message *m)
 
 /* Proxies are in both steps, changed by restarts. Where servers lose what they hold, all take the
  * second one at once: of a list that is made by one in each, while its mark is lost, two would be
- * there (docs/model/README.md, What it leaves out). In the end all are in it. */
+ * there (docs/model/README.md, What it leaves out). With the file that says which server is gone
+ * they begin anew. In the end all are in it. */
 static enum moving_step step_of(const struct sim_proxy *p)
 {
     const struct sim_world *w = p->world;
-    bool moves = sim_loses(w) ? w->calls_made * 3 > w->p.ops : (p->number + p->life) % 2 == 1;
+    bool moves = sim_loses(w) ? w->calls_made * 3 > w->p.ops * (1 + w->base.cluster.left)
+                              : (p->number + p->life) % 2 == 1;
     return moves || w->quiet ? MOVING_MOVE : MOVING_LEARN;
 }
 
@@ -169,6 +171,9 @@ static void take_requests(struct sim_proxy *p)
     p->base.moving_step = step_of(p);
     while ((m = (struct message *)proxy_send(&w->base, &p->base, sizeof *m)) != NULL) {
         m->proxy = p;
+        if (w->base.cluster.left && &w->base.stores[m->flight.server] == w->base.cluster.leaving) {
+            sim_violation("a server is asked that is gone for good");
+        }
         if (p->base.moving != NULL) {
             find_asked(w, m);
         } else {

@@ -352,6 +352,7 @@ static void sim_init(struct sim_world *w, const struct params *params)
     world_init(&w->base, params->servers, params->spread, params->item_size_max);
     w->base.now_us = 1000000;
     w->base.cluster.moving = params->moving;
+    w->base.cluster.leaving = params->dead ? &w->base.stores[params->servers - 1] : NULL;
     if (params->couchbase != COUCHBASE_NOT) {
         nodes_start(w);
     }

@@ -359,6 +359,15 @@ static void test_proxies_one_step_of_a_move_apart_agree(void **state)
     assert_false(agree(move, done));
     assert_false(agree(learn, moved));
     assert_false(agree(learn, done));
+    char dead[256], dead_moved[256];
+    snprintf(dead, sizeof dead, "[pool p]\nservers = a:1, x:2\ndead = x:2\n" NEXT, "learn");
+    snprintf(dead_moved, sizeof dead_moved, "[pool p]\nservers = a:1, x:2\ndead = x:2\n" NEXT,
+             "done");
+    snprintf(learn, sizeof learn, "[pool p]\nservers = a:1, x:2\n" NEXT, "learn");
+    assert_true(agree(dead, dead));
+    assert_true(agree(dead_moved, done));
+    assert_false(agree(learn, dead));
+    assert_false(agree("[pool p]\nservers = a:1, x:2\n[lists]\npool = p\n", dead));
     struct gate_item *mine = item_of(stay, 0), *other = item_of(move, 0);
     const size_t places[] = {0, 1};
     assert_true(gate_item_moves(mine, other, places, SLICE_LIT("any list")));

@@ -180,7 +180,7 @@ static void ask(struct test_proxy *p, enum be_verb verb, const char *begin)
         c->request.block = joined(slice_make(text, (size_t)n), SLICE_NONE);
         c->request.value = slice_make(c->request.block->data, c->request.block->used);
     }
-    moving_submit(p->moving, &c->request);
+    moving_submit(p->moving, &c->request, false);
 }
 
 static void begin_call(struct test_proxy *p)
@@ -501,7 +501,7 @@ static void reply_with(struct moving *moving, struct be_request *sent, const cha
 static void read_list(struct moving *moving, unsigned list, const char *head)
 {
     struct be_request request = get_of(list);
-    moving_submit(moving, &request);
+    moving_submit(moving, &request, false);
     struct be_request *sent = moving_take_request(moving);
     assert_true(sent->is_own && sent->pool_index == 0);
     reply_with(moving, sent, head);
@@ -512,7 +512,7 @@ static bool is_known(struct moving *moving, unsigned list)
 {
     struct be_request request = get_of(list);
     memcpy(request.key + request.key_len++, "x", 1);
-    moving_submit(moving, &request);
+    moving_submit(moving, &request, false);
     struct be_request *sent = moving_take_request(moving);
     bool known = sent == &request;
     reply_with(moving, sent, "^1\n");
@@ -582,7 +582,8 @@ struct scene {
     struct be_request request;
 };
 
-static void begin_scene(struct scene *s, enum moving_step step, enum be_verb verb)
+static void begin_scene_with(struct scene *s, enum moving_step step, enum be_verb verb,
+                             bool old_is_gone)
 {
     *s = (struct scene){0};
     rng_init_seed(&s->rng, 1);
@@ -590,7 +591,12 @@ static void begin_scene(struct scene *s, enum moving_step step, enum be_verb ver
     moving_update(s->moving, step, NOW_S);
     s->request = get_of(0);
     s->request.verb = verb;
-    moving_submit(s->moving, &s->request);
+    moving_submit(s->moving, &s->request, old_is_gone);
+}
+
+static void begin_scene(struct scene *s, enum moving_step step, enum be_verb verb)
+{
+    begin_scene_with(s, step, verb, false);
 }
 
 /* The next request looks at that server, and finds this. */
@@ -648,6 +654,25 @@ static void test_a_copied_sublist_lives_longer_by_what_clocks_differ(void **stat
     moving_destroy(&s.moving);
 }
 
+static void test_an_old_server_that_is_gone_holds_nothing(void **state)
+{
+    (void)state;
+    const enum moving_step steps[] = {MOVING_LEARN, MOVING_MOVE};
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        struct scene s;
+        struct be_reply done = {.status = BE_STORED, .ttl_s = -1, .epoch = 1};
+        begin_scene_with(&s, steps[i], BE_ADD, true);
+        look(&s, 1, OTHER_COPY);
+        struct be_request *sent = moving_take_request(s.moving);
+        assert_true(sent->verb == BE_CAS_DELETE && sent->pool_index == 1);
+        moving_reply(s.moving, sent, &done);
+        look(&s, 1, NULL);
+        assert_ptr_equal(moving_take_request(s.moving), &s.request);
+        assert_int_equal(s.request.pool_index, 1);
+        moving_destroy(&s.moving);
+    }
+}
+
 /* memcached would remove the item for want of memory, if that were an ms in mode A. */
 static void test_an_append_is_a_cas_of_the_head_that_was_looked_at(void **state)
 {
@@ -682,7 +707,7 @@ static void test_a_read_says_which_server_has_answered(void **state)
     struct metrics metrics = {0};
     struct be_request request = get_of(0);
     struct moving *moving = moving_create(0, 1, ROOM, BYTES_MAX, NULL, &metrics, on_read, &caps);
-    moving_submit(moving, &request);
+    moving_submit(moving, &request, false);
     struct be_reply reply = reply_of("^1\n");
     reply.caps = &server;
     moving_reply(moving, moving_take_request(moving), &reply);
@@ -702,6 +727,7 @@ int main(void)
         cmocka_unit_test(test_a_copied_sublist_lives_longer_by_what_clocks_differ),
         cmocka_unit_test(test_a_read_says_which_server_has_answered),
         cmocka_unit_test(test_an_append_is_a_cas_of_the_head_that_was_looked_at),
+        cmocka_unit_test(test_an_old_server_that_is_gone_holds_nothing),
         cmocka_unit_test(test_lists_that_were_not_used_lately_are_forgotten),
         cmocka_unit_test(test_lists_whose_sublists_are_on_their_way_are_kept),
         cmocka_unit_test(test_adds_and_reads_in_any_order_while_a_list_moves),

@@ -266,3 +266,39 @@ def test_a_memcached_that_ends_while_it_is_read_is_told_in_one_line(start, memca
     fake = start_fake(end_at_the_head, handshake=None)
     text = servers(start([memcached], [fake]), "plan", code=1)
     assert text == f"mclistd-cli: servers: memcached {fake.address}: connection closed\n"
+
+
+@pytest.mark.memcacheds(3)
+def test_a_server_that_is_gone_is_taken_out(start, memcacheds):
+    """Its lists are missing, and made anew; then it comes back with what it held."""
+    old, new = memcacheds[:2], [memcacheds[0], memcacheds[2]]
+    first = start(old, new)
+    with first.conn() as conn:
+        for name in UNUSED:
+            assert conn.cmd(f"ladd {name} a") == b"STORED"
+    lost = [name for name in UNUSED if count_heads(memcacheds[1:2], [name])]
+    assert 0 < len(lost) < len(UNUSED)
+    servers(first, "step")
+    memcacheds[1].pause()
+    text = servers(first, "status", code=1)
+    assert "step move, number 1" in text and "says is dead" in text
+    first.stop()
+    gone = {"dead": memcacheds[1].address, "change": 1, "step": "move"}
+    second = start(old, new, gone)
+    assert f"{memcacheds[1].address} is dead: what it held is lost" in servers(second, "plan")
+    with second.conn() as conn:
+        wait_until("the others had time to see the file", lambda: conn.cmd(f"llen {lost[0]}") == b"0")
+        for name in UNUSED:
+            assert conn.llen(name) == (name not in lost)
+        assert conn.cmd(f"ladd {lost[0]} b c") == b"STORED"
+        assert conn.cmd(f"ladd {lost[0]} d") == b"STORED"
+        assert conn.lget(lost[0]) == [b"b", b"c", b"d"]
+    assert "All lists of pool main are on their new servers" in servers(second, "move")
+    memcacheds[1].resume()
+    with second.conn() as conn:
+        assert conn.lget(lost[0]) == [b"b", b"c", b"d"]
+    second.stop()
+    with start(new, None, {"change": 1}).conn() as conn:
+        assert conn.lget(lost[0]) == [b"b", b"c", b"d"]
+        assert conn.llen(lost[1]) == 0
+        assert all(conn.lget(name) == [b"a"] for name in UNUSED if name not in lost)

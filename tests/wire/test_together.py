@@ -296,6 +296,10 @@ THIRD = {"servers": ["127.0.0.1:11213"]}
 # What is said of pool `main`, of another one, and of the lists of `main`, or of other sections.
 MOVES_SETTINGS = {
     "step alone": ({"step": "learn"}, {}, {}),
+    "dead alone": ({"dead": "127.0.0.1:11211"}, {}, {}),
+    "dead = no server of the pool": ({"next": "other", "dead": "127.0.0.1:11219"}, {}, {}),
+    "dead = one of next, too": ({"next": "other", "dead": "127.0.0.1:11211"},
+                                {"servers": ["127.0.0.1:11211"]}, {}),
     "gate_s = 0": ({"next": "other", "gate_s": 0}, {}, {}),
     "next = itself": ({"next": "main"}, {}, {}),
     "next = a bucket": ({"next": "documents"}, {}, {}),

@@ -184,6 +184,9 @@ struct store *cluster_store(const struct cluster *cluster, struct slice placemen
     }
     struct store *new = cluster_place(cluster, placement, true);
     const struct item *on_old = store_find(old, placement, 0);
+    if (cluster_is_gone(cluster, placement)) {
+        return new;
+    }
     const struct item *on_new = store_find(new, placement, 0);
     if (on_old != NULL) {
         return slice_starts_with(item_value(on_old), SLICE_LIT(MARK_BEGIN)) ? new : old;
@@ -200,7 +203,14 @@ const struct item *cluster_head(const struct cluster *cluster, struct slice head
 struct store *cluster_place(const struct cluster *cluster, struct slice placement, bool by_new)
 {
     size_t at = cluster->count == 1 ? 0 : hash_bytes(placement.p, placement.len, 3);
-    return &cluster->stores[(at + by_new) % cluster->count];
+    struct store *place = &cluster->stores[(at + by_new) % cluster->count];
+    return by_new && place == cluster->leaving ? &cluster->stores[(at + 2) % cluster->count]
+                                               : place;
+}
+
+bool cluster_is_gone(const struct cluster *cluster, struct slice placement)
+{
+    return cluster->left && cluster_place(cluster, placement, false) == cluster->leaving;
 }
 
 /* Replaying entries: an item's place is the step at which it was added. */

@@ -69,9 +69,13 @@ struct stored {
 struct cluster {
     struct store *stores;
     unsigned count;
-    bool spread; /* sublists are placed by their own names */
-    bool moving; /* lists go from their servers to the next ones: cluster_place */
+    bool spread;                 /* sublists are placed by their own names */
+    bool moving;                 /* lists go from their servers to the next ones: cluster_place */
+    const struct store *leaving; /* of these, the one that is not among the new ones; or NULL */
+    bool left;                   /* it is gone for good: no proxy asks it */
 };
+/* Is the server of that key by the old list the one that is gone for good? */
+bool cluster_is_gone(const struct cluster *cluster, struct slice placement);
 /* Where it is now. */
 struct store *cluster_store(const struct cluster *cluster, struct slice placement);
 /* The head of a list that is there, or NULL: of one that has moved, also a copy that counts. */

@@ -93,7 +93,7 @@ static struct be_request *take_request(struct proxy *p)
     }
     while ((r = engine_take_request(p->engine)) != NULL) {
         p->asked(p, r);
-        moving_submit(p->moving, r);
+        moving_submit(p->moving, r, cluster_is_gone(&p->world->cluster, be_placement(r)));
     }
     moving_update(p->moving, p->moving_step, world_now(p->world).wall_s);
     return moving_take_request(p->moving);

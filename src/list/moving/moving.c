@@ -33,8 +33,7 @@ struct mover {
     struct be_request own; /* last: what it asks for itself; the carrier's room is behind it */
 };
 
-/* Sublists on their way to the new server, or taken off the old one: beside what clients ask for.
- */
+/* Sublists on their way to the new server, or off the old one: beside what clients ask for. */
 struct porter {
     struct moved_list *list;
     bool removes; /* they are on the new server, and readers find them there */
@@ -60,6 +59,7 @@ struct moved_list {
     const char *port_failed; /* why those of that run could not be copied, until it is told */
     struct name failed_run;
     bool known, on_new; /* where the list was seen last */
+    bool old_is_gone;   /* moving_submit's */
     uint64_t epochs[2]; /* of the last answers of the old server and of the new one */
     uint8_t key_len;
     char key[KEY_BYTES_MAX];
@@ -222,8 +222,7 @@ static void answer_status(struct moving *m, struct mover *x, enum be_status stat
     answer(m, x, &reply);
 }
 
-/* A server did not answer a question about where the list is: what the engine wants was not done.
- */
+/* A server did not answer where the list is: what the engine wants was not done. */
 static void answer_failed(struct moving *m, struct mover *x)
 {
     struct be_reply reply = *x->reply;
@@ -249,6 +248,22 @@ static bool look(struct moving *m, struct mover *x, bool on_new, struct place *p
     return true;
 }
 
+/* What the old server holds: if it is gone for good, a mark that no copy names. PROGRESS_DONE:
+ * x->request is NULL if it has been answered: the server was not to be reached. */
+static enum progress look_at_old(struct moving *m, struct mover *x, struct place *place)
+{
+    struct co *co = &x->co;
+    CO_BEGIN(co);
+    place_forget(place);
+    place->kind = PLACE_MARK;
+    if (!x->list->old_is_gone) {
+        ask_get(m, x, false);
+        CO_AWAIT(co, "looking at the old server");
+        (void)look(m, x, false, place);
+    }
+    CO_END(co);
+}
+
 /* PROGRESS_DONE: x->founds says whether there is a list, x->on_new where; x->request is NULL if it
  * has been answered: a server was not to be reached. */
 static enum progress find(struct moving *m, struct mover *x)
@@ -261,9 +276,8 @@ static enum progress find(struct moving *m, struct mover *x)
                           "others change this list all the time while it moves, nothing done");
             CO_RETURN(co);
         }
-        ask_get(m, x, false);
-        CO_AWAIT(co, "looking at the old server");
-        if (!look(m, x, false, &x->old)) {
+        CO_CALL(co, look_at_old(m, x, &x->old));
+        if (x->request == NULL) {
             CO_RETURN(co);
         }
         x->on_new = x->old.kind != PLACE_HEAD && x->old.kind != PLACE_COPY;
@@ -282,9 +296,8 @@ static enum progress find(struct moving *m, struct mover *x)
         }
         /* The copy is judged by what the old server holds behind it. A mark means nothing there: it
          * is left from an earlier move, off this server. */
-        ask_get(m, x, false);
-        CO_AWAIT(co, "looking at the old server again");
-        if (!look(m, x, false, &x->again)) {
+        CO_CALL(co, look_at_old(m, x, &x->again));
+        if (x->request == NULL) {
             CO_RETURN(co);
         }
         if (!place_same(&x->old, &x->again)) {
@@ -399,15 +412,6 @@ static void give_up_port(struct porter *x, const char *why)
     x->list->failed_run = x->ranges[x->range].name;
 }
 
-/* Until when a copied sublist lives: longer than its list, whatever the servers' clocks differ by.
- */
-static int32_t lasting(const struct be_reply *reply, int64_t wall_s)
-{
-    struct be_reply longer = *reply;
-    longer.ttl_s += longer.ttl_s < 0 ? 0 : SERVER_SKEW_S;
-    return place_exptime(&longer, wall_s);
-}
-
 /* One sublist is copied, or deleted. */
 static enum progress port_one(struct moving *m, struct porter *x)
 {
@@ -433,7 +437,7 @@ static enum progress port_one(struct moving *m, struct porter *x)
     port_ask(m, x, true, BE_ADD, block_ref(x->reply->block));
     /* The block may hold more than the value. */
     x->own.value = x->reply->value;
-    x->own.exptime = lasting(x->reply, m->wall_s);
+    x->own.exptime = place_exptime_beyond(x->reply, m->wall_s);
     CO_AWAIT(co, "copying a sublist");
     if (x->reply->status != BE_STORED && x->reply->status != BE_NOT_STORED) {
         give_up_port(x, "its new server does not take its sublists");
@@ -612,14 +616,6 @@ static enum progress make(struct moving *m, struct mover *x)
     CO_END(co);
 }
 
-static bool is_list(const struct mover *x, const struct place *found)
-{
-    struct head *head = place_open(found, name_of(x->list));
-    bool is = head != NULL;
-    head_unref(&head);
-    return is;
-}
-
 /* The list is there: who asks whether it is on its new server hears that. */
 static void answer_with(struct moving *m, struct mover *x, const struct place *found)
 {
@@ -652,7 +648,7 @@ static enum progress act(struct moving *m, struct mover *x)
         CO_RETURN(co);
     }
     if (is_head && x->request->verb == BE_APPEND) {
-        if (!is_list(x, found)) {
+        if (!place_is_list(found, name_of(x->list))) {
             answer_status(m, x, BE_NOT_STORED, NULL);
             CO_RETURN(co);
         }
@@ -775,10 +771,11 @@ static void queue(struct moving *m, struct moved_list *list, struct be_request *
     TAILQ_INSERT_TAIL(&list->waiting, x, link);
 }
 
-void moving_submit(struct moving *m, struct be_request *request)
+void moving_submit(struct moving *m, struct be_request *request, bool old_is_gone)
 {
     struct slice key = be_placement(request);
     struct moved_list *list = list_of(m, key);
+    list->old_is_gone = old_is_gone;
     if (!is_head_request(request) && list->known && TAILQ_EMPTY(&list->waiting)) {
         list->passing++;
         request->pool_index = m->pools[list->on_new];

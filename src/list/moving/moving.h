@@ -45,8 +45,9 @@ void moving_destroy(struct moving **moving);
 /* What is so from now on. wall_s: the second since 1970. */
 void moving_update(struct moving *moving, enum moving_step step, int64_t wall_s);
 
-/* Takes a request of the engine, whose pool_index is old_pool. */
-void moving_submit(struct moving *moving, struct be_request *request);
+/* Takes a request of the engine, whose pool_index is old_pool. old_is_gone: the old server of its
+ * list is not asked any more, by any proxy: the list is on the new one, or nowhere. */
+void moving_submit(struct moving *moving, struct be_request *request, bool old_is_gone);
 /* The next request for a server, whose pool_index says which, and whose moves says moving; NULL:
  * none for now. */
 struct be_request *moving_take_request(struct moving *moving);

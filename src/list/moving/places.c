@@ -73,6 +73,14 @@ struct head *place_open(const struct place *place, struct slice key)
     return head;
 }
 
+bool place_is_list(const struct place *place, struct slice key)
+{
+    struct head *head = place_open(place, key);
+    bool is = head != NULL;
+    head_unref(&head);
+    return is;
+}
+
 struct stay place_stay(const struct place *place, const struct head *head)
 {
     if (head == NULL) {
@@ -101,6 +109,13 @@ int32_t place_exptime(const struct be_reply *reply, int64_t wall_s)
     int64_t left_s = reply->ttl_s > 0 ? reply->ttl_s : 1; /* 0 would mean: for ever */
     int64_t exptime = left_s <= EXPTIME_RELATIVE_MAX_S ? left_s : wall_s + left_s;
     return exptime < INT32_MAX ? (int32_t)exptime : INT32_MAX;
+}
+
+int32_t place_exptime_beyond(const struct be_reply *reply, int64_t wall_s)
+{
+    struct be_reply longer = *reply;
+    longer.ttl_s += longer.ttl_s < 0 ? 0 : SERVER_SKEW_S;
+    return place_exptime(&longer, wall_s);
 }
 
 /* What stands behind the version, and in a copy behind what makes it one. */

@@ -47,6 +47,7 @@ bool place_same(const struct place *a, const struct place *b);
 /* Reads the head of the list of that key; NULL: it is none that this release can read. The caller's
  * reference. */
 struct head *place_open(const struct place *place, struct slice key);
+bool place_is_list(const struct place *place, struct slice key);
 /* Why a head cannot be moved. */
 struct stay {
     const char *why; /* NULL: it can */
@@ -61,6 +62,8 @@ bool place_counts(const struct place *copy, const struct place *mark);
  * long as the write is under way. Above a month memcached takes moments only: then wall_s counts,
  * the second since 1970. */
 int32_t place_exptime(const struct be_reply *reply, int64_t wall_s);
+/* The same for what has to outlive a list, whatever the clocks of servers differ by. */
+int32_t place_exptime_beyond(const struct be_reply *reply, int64_t wall_s);
 /* Is it a copy of that head, as it is now? The bytes alone do not say so: a list's time to live is
  * not among them. Nor does the number alone, once the old server has restarted. */
 bool place_is_copy_of(const struct place *copy, const struct place *head);

@@ -13,8 +13,10 @@
 #include "proxy/core/worker.h"
 #include "proxy/lists/call_part.h"
 
-/* What is to take the request: its list has another server by the new pool. Else NULL. */
-static struct moving *moving_of(struct worker *w, const struct be_request *request)
+/* What is to take the request: its list has another server by the new pool. Else NULL. old_is_gone:
+ * the file says so of its server. */
+static struct moving *moving_of(struct worker *w, const struct be_request *request,
+                                bool *old_is_gone)
 {
     struct pool_place here, there;
     struct slice placement = be_placement(request);
@@ -22,18 +24,20 @@ static struct moving *moving_of(struct worker *w, const struct be_request *reque
     if (moving == NULL || placement.len == 0 || placement.p[placement.len - 1] != '#') {
         return NULL;
     }
-    uint32_t next = w->config->pools[request->pool_index].next_index;
+    const struct pool_config *config = &w->config->pools[request->pool_index];
     bool moves = pool_find(w->pools[request->pool_index], placement, &here) &&
-                 pool_find(w->pools[next], placement, &there) &&
+                 pool_find(w->pools[config->next_index], placement, &there) &&
                  strcmp(here.server, there.server) != 0;
+    *old_is_gone = moves && strcmp(here.server, config->dead) == 0;
     return moves ? moving : NULL;
 }
 
 static void submit(struct worker *w, struct backend *backend, struct be_request *request)
 {
-    struct moving *moving = w->moves == NULL ? NULL : moving_of(w, request);
+    bool old_is_gone;
+    struct moving *moving = w->moves == NULL ? NULL : moving_of(w, request, &old_is_gone);
     if (moving != NULL) {
-        moving_submit(moving, request);
+        moving_submit(moving, request, old_is_gone);
     } else {
         backend_submit(backend, request);
     }
