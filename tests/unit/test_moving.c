@@ -523,6 +523,47 @@ static bool is_known(struct moving *moving, unsigned list)
     return known;
 }
 
+/* Its old server holds nothing under that key, which lies where the list does. */
+static bool is_asked_for_again(enum be_verb verb, const char *key)
+{
+    struct rng rng;
+    struct metrics metrics = {0};
+    unsigned done = 0;
+    rng_init_seed(&rng, 1);
+    struct moving *moving =
+        moving_create(0, 1, ROOM, BYTES_MAX, &rng, &metrics, on_any_done, &done);
+    read_list(moving, 0, "^1\n");
+    struct be_request request = get_of(0);
+    request.verb = verb;
+    request.key_len = strlen(key);
+    request.placement_at = request.key_len;
+    memcpy(request.key + request.placement_at, request.key, request.placement_len);
+    memcpy(request.key, key, request.key_len);
+    moving_submit(moving, &request, false);
+    assert_ptr_equal(moving_take_request(moving), &request);
+    assert_int_equal(request.pool_index, 0);
+    reply_with(moving, &request, NULL);
+    struct be_request *sent = moving_take_request(moving);
+    bool again = sent != NULL;
+    if (again) {
+        reply_with(moving, sent, "^1\n");
+        assert_ptr_equal(moving_take_request(moving), &request);
+        reply_with(moving, &request, NULL);
+    }
+    assert_int_equal(done, 2);
+    moving_destroy(&moving);
+    return again;
+}
+
+static void test_what_is_missed_may_have_gone_with_its_list(void **state)
+{
+    (void)state;
+    assert_true(is_asked_for_again(BE_GET, "k00#aaaaaaaaaaaaa.0"));
+    assert_true(is_asked_for_again(BE_PROBE, "k00#aaaaaaaaaaaaa.0"));
+    /* What was asked for behind it may have been answered: its second would be a later one. */
+    assert_false(is_asked_for_again(BE_GET, CLOCK_KEY_PREFIX "0"));
+}
+
 static void test_lists_that_were_not_used_lately_are_forgotten(void **state)
 {
     (void)state;
@@ -728,6 +769,7 @@ int main(void)
         cmocka_unit_test(test_a_read_says_which_server_has_answered),
         cmocka_unit_test(test_an_append_is_a_cas_of_the_head_that_was_looked_at),
         cmocka_unit_test(test_an_old_server_that_is_gone_holds_nothing),
+        cmocka_unit_test(test_what_is_missed_may_have_gone_with_its_list),
         cmocka_unit_test(test_lists_that_were_not_used_lately_are_forgotten),
         cmocka_unit_test(test_lists_whose_sublists_are_on_their_way_are_kept),
         cmocka_unit_test(test_adds_and_reads_in_any_order_while_a_list_moves),

@@ -800,6 +800,16 @@ struct be_request *moving_take_request(struct moving *m)
     return request;
 }
 
+/* A sublist may have gone to the new server with its list: then it is asked for where that is. A
+ * clock item may not: it has to be read before what was asked for behind it (expiry.h). */
+static bool may_have_moved(const struct moving *m, const struct be_request *request,
+                           const struct be_reply *reply)
+{
+    return (request->verb == BE_GET || request->verb == BE_PROBE) && reply->status == BE_MISS &&
+           request->pool_index == m->pools[0] &&
+           !clock_key_is(slice_make(request->key, request->key_len));
+}
+
 void moving_reply(struct moving *m, struct be_request *request, const struct be_reply *reply)
 {
     struct moved_list *list = *find_list(m, be_placement(request));
@@ -811,9 +821,8 @@ void moving_reply(struct moving *m, struct be_request *request, const struct be_
     }
     if (list->asked != request) {
         list->passing--;
-        if (request->verb == BE_GET && reply->status == BE_MISS &&
-            request->pool_index == m->pools[0]) {
-            queue(m, list, request); /* it may have gone to the new server with its list */
+        if (may_have_moved(m, request, reply)) {
+            queue(m, list, request);
             return;
         }
         give_back(m, request, reply);
