@@ -345,7 +345,9 @@ static void check_moved(struct sim_world *w, unsigned list)
     int64_t now_s = world_now(&w->base).wall_s;
     if (call->call.status == LIST_SERVER_ERROR) {
         bool foreign = strstr(call->call.error, "no list that this release") != NULL;
-        bool damaged = strstr(call->call.error, "a sublist of it is missing") != NULL;
+        /* A compaction may be at work, which finds that out over and over. */
+        bool damaged = w->oracle.list[list].damaged ||
+                       strstr(call->call.error, "a sublist of it is missing") != NULL;
         if (!foreign && !(damaged && sim_loses(w))) {
             sim_violation("lmigrate of a quiet list: %s", call->call.error);
         }
