@@ -148,8 +148,3 @@ struct block *import_head(const struct work *w)
     }
     return head;
 }
-
-bool head_lacks(const struct op_event *event, const struct name_range *range)
-{
-    return event->head != NULL && !head_names_run(event->head, &range->name);
-}

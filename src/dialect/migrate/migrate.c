@@ -321,7 +321,7 @@ static enum progress take_back(struct engine *e, struct work *w, const struct op
     }
     emit_get(e, &w->op, TAG_HEAD);
     CO_AWAIT(co, "looking at the native head that was there before");
-    if (!head_lacks(event, &w->move->replaced)) {
+    if (event->head == NULL || head_names_run(event->head, &w->move->replaced.name)) {
         CO_RETURN(co);
     }
     for (w->next_part = 0; w->next_part < w->move->replaced.count; w->next_part++) {

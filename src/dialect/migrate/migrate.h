@@ -57,7 +57,4 @@ work_step import_undo;
 /* Makes the head of what was written, with what has changed since. NULL: too much has. */
 struct block *import_head(const struct work *w);
 
-/* Has a read of the head brought one that does not name that run? */
-bool head_lacks(const struct op_event *event, const struct name_range *range);
-
 #endif
