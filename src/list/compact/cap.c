@@ -13,7 +13,6 @@
  */
 #include "base/number.h"
 #include "list/compact/compact.h"
-#include "list/core/damage.h"
 #include "list/core/engine_state.h"
 #include "list/format/absent.h"
 #include "list/format/layout.h"
@@ -198,14 +197,8 @@ static void look_for_damage(struct engine *e, struct op_compact *c)
     if (c->head == NULL || !head_names_run(c->head, &c->scan.missing.name)) {
         return;
     }
-    list_report_damage(e, c->op.list, &c->scan.missing, c->error);
     c->result = STEP_FAILED;
-    if (c->op.list->policy->on_damaged == ON_DAMAGED_MISS) {
-        c->goal = COMPACT_CLEAR;
-        c->run = c->scan.missing.name;
-        c->about_run = true;
-        c->result = STEP_CONFLICT;
-    }
+    compact_note_damage(e, c);
 }
 
 enum progress cap_step(struct engine *e, struct op_compact *c, const struct op_event *event)

@@ -148,6 +148,9 @@ bool compact_over(const struct engine *e, const struct op_compact *c);
 bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_event *event);
 /* Does c->head say that the list is missing? */
 bool compact_is_absent(const struct op_compact *c);
+/* The head names the run of the sublist that c->scan missed: reports the damage. With on_damaged =
+ * miss the list is cleared next. */
+void compact_note_damage(struct engine *e, struct op_compact *c);
 /* The head that is to be published, from its layout, which is given up. */
 struct block *compact_value(struct op_compact *c, struct layout *layout);
 /* life.c: the time to live that the head gets, of which ttl_s is left. fills: it says no more that

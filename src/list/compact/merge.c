@@ -19,7 +19,6 @@
 #include <stdlib.h>
 
 #include "list/compact/compact.h"
-#include "list/core/damage.h"
 #include "list/core/engine_state.h"
 #include "list/format/layout.h"
 
@@ -267,13 +266,7 @@ static void look_for_damage(struct engine *e, struct op_compact *c)
         c->result = STEP_CONFLICT;
         return;
     }
-    list_report_damage(e, c->op.list, &c->scan.missing, c->error);
-    if (c->op.list->policy->on_damaged == ON_DAMAGED_MISS) {
-        c->goal = COMPACT_CLEAR;
-        c->run = c->scan.missing.name;
-        c->about_run = true;
-        c->result = STEP_CONFLICT;
-    }
+    compact_note_damage(e, c);
 }
 
 enum progress merge_step(struct engine *e, struct op_compact *c, const struct op_event *event)

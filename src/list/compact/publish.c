@@ -2,6 +2,7 @@
 /* What the steps of a compaction have in common: the head, and how it is written anew. */
 #include "list/compact/compact.h"
 #include "list/core/backoff.h"
+#include "list/core/damage.h"
 #include "list/core/engine_state.h"
 #include "list/format/absent.h"
 
@@ -28,6 +29,17 @@ bool compact_is_absent(const struct op_compact *c)
 {
     return c->head != NULL && c->op.list->policy->on_missing == ON_MISSING_REFUSE &&
            head_is_absent(c->head);
+}
+
+void compact_note_damage(struct engine *e, struct op_compact *c)
+{
+    list_report_damage(e, c->op.list, &c->scan.missing, c->error);
+    if (c->op.list->policy->on_damaged == ON_DAMAGED_MISS) {
+        c->goal = COMPACT_CLEAR;
+        c->run = c->scan.missing.name;
+        c->about_run = true;
+        c->result = STEP_CONFLICT;
+    }
 }
 
 struct block *compact_value(struct op_compact *c, struct layout *layout)
