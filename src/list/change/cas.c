@@ -63,12 +63,10 @@ bool cas_has_room(struct engine *e, struct op_cas *x)
 
 void cas_emit_entries(struct engine *e, struct op_cas *x)
 {
-    struct slice value = x->head->value;
-    struct block *b = block_new(value.len + x->entries->used);
-    block_append(&b, value.p, value.len);
-    block_append(&b, x->entries->data, x->entries->used);
-    emit_cas(e, &x->op, x->head, b, TAG_CAS_WRITE);
-    block_unref(&b);
+    struct block *value =
+        head_with_entries(x->head, slice_make(x->entries->data, x->entries->used));
+    emit_cas(e, &x->op, x->head, value, TAG_CAS_WRITE);
+    block_unref(&value);
 }
 
 /* True when the write's reply settles the calls; else another writer was faster. */

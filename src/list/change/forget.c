@@ -274,13 +274,10 @@ static void note_gone(struct op_forget *f)
 
 static void emit_off(struct engine *e, struct op_forget *f)
 {
-    struct slice value = f->now->value;
-    struct block *b = block_new(value.len + f->entries->used);
-    block_append(&b, value.p, value.len);
-    block_append(&b, f->entries->data, f->entries->used);
+    struct block *value = head_with_entries(f->now, slice_make(f->entries->data, f->entries->used));
     f->sent = true;
-    emit_cas(e, &f->op, f->now, b, FORGET_TAG_WRITE);
-    block_unref(&b);
+    emit_cas(e, &f->op, f->now, value, FORGET_TAG_WRITE);
+    block_unref(&value);
 }
 
 /* False: another writer was faster. */

@@ -116,9 +116,7 @@ void emit_cas_appending(struct engine *e, struct op *op, struct list *list, cons
 {
     struct be_request *r = head_request_of(e, list, BE_CAS);
     struct life life = life_kept(read->ttl_s);
-    struct block *value = block_new_exact(read->value.len + entries.len);
-    block_append(&value, read->value.p, read->value.len);
-    block_append(&value, entries.p, entries.len);
+    struct block *value = head_with_entries(read, entries);
     r->cas = read->cas;
     r->epoch = read->epoch;
     r->flags = read->flags;

@@ -519,6 +519,14 @@ void head_append_header(struct block **b, const struct head_marks *marks, const 
     block_append(b, "\n", 1);
 }
 
+struct block *head_with_entries(const struct head *head, struct slice entries)
+{
+    struct block *value = block_new_exact(head->value.len + entries.len);
+    block_append(&value, head->value.p, head->value.len);
+    block_append(&value, entries.p, entries.len);
+    return value;
+}
+
 uint64_t version_of_hash(uint64_t hash)
 {
     uint64_t version = (hash ^ hash >> VERSION_BITS) & ((UINT64_C(1) << VERSION_BITS) - 1);

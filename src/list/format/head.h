@@ -209,6 +209,9 @@ void run_times_add(struct run_times *times, const struct entry *entry);
 void head_append_header(struct block **b, const struct head_marks *marks, const struct run *runs,
                         size_t run_count, const struct name_range *garbage, size_t garbage_count);
 
+/* What the head holds, and these entries behind it. The caller's reference. */
+struct block *head_with_entries(const struct head *head, struct slice entries);
+
 /* Versions and the tokens of leases have so many bits: clients whose numbers are doubles
  * (JavaScript) give larger ones back changed, and their cas or lput would never fit. */
 #define VERSION_BITS 53
