@@ -70,6 +70,8 @@ class Plan:
             if MARK.match(text) or COPY.match(text):
                 if new[key] == address:
                     self.in_the_way.append((key[:-1], address))
+            elif HEAD.match(text) and old[key] == self.pools.dead and new[key] == address:
+                self.lists.take(sizes[key], False)  # made anew
             elif HEAD.match(text) and old[key] != address:
                 (self.in_the_way if new[key] == address else self.strays).append((key[:-1], address))
             elif HEAD.match(text):
