@@ -326,14 +326,20 @@ static void the_later_step_of_the_same_change_is_taken(void **state)
     struct gate_item *moved = item_in_step(file, STEP_MOVED, 2);
     struct gate_item *back = item_in_step(file, STEP_LEARN, 4);
     struct gate_item *other = item_in_step(other_file, STEP_MOVED, 6);
+    snprintf(other_file, sizeof other_file,
+             "[pool p]\nservers = a:1, b:2\nnext = grown\n[pool grown]\n"
+             "servers = a:1, d:2\n[lists]\npool = p\n");
+    struct gate_item *elsewhere = item_in_step(other_file, STEP_MOVED, 6);
     assert_true(gate_item_agrees(mine, moved, 0, NULL));
     assert_int_equal(gate_item_later_step(mine, moved).step, STEP_MOVED);
     assert_int_equal(gate_item_later_step(mine, moved).turn, 2);
     assert_int_equal(gate_item_later_step(moves, back).step, STEP_LEARN);
     assert_int_equal(gate_item_later_step(back, moves).turn, 4);
     assert_int_equal(gate_item_later_step(moves, other).turn, 1);
+    assert_int_equal(gate_item_later_step(moves, elsewhere).turn, 1);
     assert_true(gate_item_change(moves) < gate_item_change(moved));
     assert_true(gate_item_change(moved) < gate_item_change(back));
+    gate_item_destroy(&elsewhere);
     gate_item_destroy(&mine);
     gate_item_destroy(&moves);
     gate_item_destroy(&moved);
