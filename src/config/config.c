@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/config.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -71,13 +70,7 @@ void config_destroy(struct config **config)
 
 static bool is_name(struct slice name)
 {
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.p[i];
-        if (!isalnum((unsigned char)c) && c != '.' && c != '-' && c != '_') {
-            return false;
-        }
-    }
-    return name.len > 0 && name.len <= NAME_MAX_BYTES;
+    return text_is_name(name) && name.len <= NAME_MAX_BYTES;
 }
 
 /* Says why there is no section of that name. Returns NULL. */

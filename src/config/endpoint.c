@@ -2,7 +2,6 @@
 #include "config/endpoint.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,17 +42,6 @@ static bool is_ipv6(const char *host)
     memcpy(address, host, n);
     address[n] = '\0';
     return inet_pton(AF_INET6, address, &parsed) == 1;
-}
-
-static bool is_host_name(struct slice host)
-{
-    for (size_t i = 0; i < host.len; i++) {
-        char c = host.p[i];
-        if (!isalnum((unsigned char)c) && c != '.' && c != '-' && c != '_') {
-            return false;
-        }
-    }
-    return host.len > 0;
 }
 
 static int parse_port(struct slice text, uint16_t *port)
@@ -124,7 +112,7 @@ int endpoint_parse(struct slice text, uint16_t default_port, struct endpoint *en
     }
     memcpy(endpoint->host, host.p, host.len);
     endpoint->host[host.len] = '\0';
-    if (text.p[0] == '[' ? !is_ipv6(endpoint->host) : !is_host_name(host)) {
+    if (text.p[0] == '[' ? !is_ipv6(endpoint->host) : !text_is_name(host)) {
         return config_fail(error, "'%s' is no host name or address; " EXPECTED_ADDRESS, shown);
     }
     if (port.len == 0) {

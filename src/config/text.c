@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/text.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -50,6 +51,17 @@ bool text_next_item(struct slice *rest, bool *more, struct slice *item)
     }
     *item = text_trim(*item);
     return true;
+}
+
+bool text_is_name(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.p[i];
+        if (!isalnum((unsigned char)c) && c != '.' && c != '-' && c != '_') {
+            return false;
+        }
+    }
+    return text.len > 0;
 }
 
 const char *text_show(struct slice text, char *out, size_t cap)

@@ -18,6 +18,9 @@ struct slice text_trim(struct slice text);
  * an empty item between or behind commas is returned as such. Begin with *more = true. */
 bool text_next_item(struct slice *rest, bool *more, struct slice *item);
 
+/* Has it letters, digits, . - and _ only, as names do, and at least one of them? */
+bool text_is_name(struct slice text);
+
 /* For error texts: writes text as the user wrote it to out (cap bytes), control bytes as \xNN; what
  * does not fit ends in "...". Returns out. */
 const char *text_show(struct slice text, char *out, size_t cap);
