@@ -137,15 +137,22 @@ void call_part_set_items(struct call_part *c, size_t count)
     c->call.item_count = count;
 }
 
+/* Zeroed memory that is the call's alone, and is charged to its client. */
+static void *add_memory(struct call_part *c, size_t bytes)
+{
+    void *memory = calloc(1, bytes);
+    CHECK(memory != NULL);
+    memory_take(bytes);
+    pending_weigh(c->part.pending, bytes);
+    return memory;
+}
+
 struct call_list *call_part_add_lists(struct call_part *c, const struct slice *keys, size_t count)
 {
     const struct config *config = c->part.pending->client->worker->config;
     struct call_more *more = call_part_more(c);
     more->lists_bytes = count * sizeof *more->lists;
-    more->lists = calloc(count, sizeof *more->lists);
-    CHECK(more->lists != NULL);
-    memory_take(more->lists_bytes);
-    pending_weigh(c->part.pending, more->lists_bytes);
+    more->lists = add_memory(c, more->lists_bytes);
     for (size_t i = 0; i < count; i++) {
         more->lists[i].key = keys[i];
         more->lists[i].policy = config_list_policy(config, keys[i]);
@@ -160,10 +167,7 @@ struct tx_change *call_part_add_changes(struct call_part *c, size_t count)
 {
     struct call_more *more = call_part_more(c);
     more->changes_bytes = count * sizeof *more->changes;
-    more->changes = calloc(count, sizeof *more->changes);
-    CHECK(more->changes != NULL);
-    memory_take(more->changes_bytes);
-    pending_weigh(c->part.pending, more->changes_bytes);
+    more->changes = add_memory(c, more->changes_bytes);
     return more->changes;
 }
 
