@@ -295,12 +295,7 @@ void admin_stop(struct admin **slot)
     free(a);
 }
 
-size_t admin_listen_count(const struct admin *a)
+const struct listen_set *admin_listens(const struct admin *a)
 {
-    return a == NULL ? 0 : listen_set_count(a->listen);
-}
-
-const char *admin_listen_name(const struct admin *a, size_t i)
-{
-    return listen_set_name(a->listen, i);
+    return a == NULL ? NULL : a->listen;
 }

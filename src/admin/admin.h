@@ -19,6 +19,7 @@
 
 struct admin;
 struct inherited;
+struct listen_set;
 struct proxy;
 
 /* What the daemon does for a command. */
@@ -44,8 +45,7 @@ void admin_drain(struct admin *admin);
 /* NULL is fine. */
 void admin_stop(struct admin **admin);
 
-/* Where it listens, as proxy_listen_name has it. 0: nowhere. NULL is fine. */
-size_t admin_listen_count(const struct admin *admin);
-const char *admin_listen_name(const struct admin *admin, size_t i);
+/* Where it listens, valid as long as it does; NULL: nowhere. NULL is fine. */
+const struct listen_set *admin_listens(const struct admin *admin);
 
 #endif

@@ -18,6 +18,8 @@
 #include "os/descriptors.h"
 #include "os/inherited.h"
 #include "os/notify.h"
+#include "proxy/core/shared.h"
+#include "proxy/listen/listen_set.h"
 #include "proxy/proxy.h"
 
 int daemon_fail_start(const struct daemon *d, int code, const char *text)
@@ -137,18 +139,19 @@ static void log_start(const struct daemon *d)
 {
     char names[800] = "";
     size_t n = 0;
-    for (size_t i = 0; i < proxy_listen_count(d->proxy); i++) {
+    const struct listen_set *listen = proxy_shared(d->proxy)->listen;
+    for (size_t i = 0; i < listen_set_count(listen); i++) {
         /* Inherited sockets of one address may stand more than once. */
-        const char *before = i == 0 ? "" : proxy_listen_name(d->proxy, i - 1);
-        if (strcmp(before, proxy_listen_name(d->proxy, i)) == 0) {
-            continue;
+        const char *before = i == 0 ? "" : listen_set_name(listen, i - 1);
+        if (strcmp(before, listen_set_name(listen, i)) != 0) {
+            n = add_text(names, sizeof names, n, i == 0 ? "" : ", ", listen_set_name(listen, i));
         }
-        n = add_text(names, sizeof names, n, i == 0 ? "" : ", ", proxy_listen_name(d->proxy, i));
     }
     log_info("mclistd " MCLISTD_VERSION " listens on %s, %u thread%s", names, d->config->threads,
              d->config->threads == 1 ? "" : "s");
-    for (size_t i = 0; i < admin_listen_count(d->admin); i++) {
-        log_info("metrics and status page: %s", admin_listen_name(d->admin, i));
+    const struct listen_set *pages = admin_listens(d->admin);
+    for (size_t i = 0; pages != NULL && i < listen_set_count(pages); i++) {
+        log_info("metrics and status page: %s", listen_set_name(pages, i));
     }
     if (geteuid() == 0) {
         log_warn("runs as root, which it does not need: name a user with -u, or `user =` in "

@@ -359,13 +359,3 @@ void proxy_set_receives(struct proxy *p, bool receives)
 {
     atomic_store(&p->shared.receives, receives);
 }
-
-size_t proxy_listen_count(const struct proxy *p)
-{
-    return listen_set_count(p->shared.listen);
-}
-
-const char *proxy_listen_name(const struct proxy *p, size_t i)
-{
-    return listen_set_name(p->shared.listen, i);
-}

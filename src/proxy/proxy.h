@@ -57,12 +57,7 @@ void proxy_serve(struct proxy *proxy);
 /* Whether clients of another process may still come; proxy_drain waits for them. */
 void proxy_set_receives(struct proxy *proxy, bool receives);
 
-/* What its workers share, for proxy/figures.h; valid as long as the proxy. */
+/* What its workers share, for proxy/figures.h, and where it listens; valid as long as the proxy. */
 struct shared *proxy_shared(struct proxy *proxy);
-
-/* What the daemon logs after the start: the addresses in use, as "127.0.0.1:11211", "[::1]:11211"
- * or "unix:PATH"; a host name may stand for several. Valid as long as the proxy. */
-size_t proxy_listen_count(const struct proxy *proxy);
-const char *proxy_listen_name(const struct proxy *proxy, size_t i);
 
 #endif
