@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 void hot_init(struct hot *hot)
 {
     *hot = (struct hot){.count = 0};
@@ -66,11 +68,7 @@ static void add_name(struct hot_sum *sum, const struct hot_name *name)
             return;
         }
     }
-    if (sum->count == sum->cap) {
-        sum->cap = 2 * sum->cap + HOT_NAMES;
-        sum->names = realloc(sum->names, sum->cap * sizeof *sum->names);
-        CHECK(sum->names != NULL);
-    }
+    sum->names = array_room(sum->names, sum->count, &sum->cap, sizeof *sum->names);
     sum->names[sum->count++] = *name;
 }
 

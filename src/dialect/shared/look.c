@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "dialect/shared/closing.h"
 #include "dialect/shared/foreign.h"
 #include "dialect/shared/record.h"
@@ -29,11 +30,7 @@ static void items_reset(struct items *items)
 
 struct part *work_add_part(struct work *w, enum part_role role, uint32_t number)
 {
-    if (w->part_count == w->part_cap) {
-        w->part_cap = w->part_cap == 0 ? 4 : w->part_cap * 2;
-        w->parts = realloc(w->parts, w->part_cap * sizeof *w->parts);
-        CHECK(w->parts != NULL);
-    }
+    w->parts = array_room(w->parts, w->part_count, &w->part_cap, sizeof *w->parts);
     struct part *part = &w->parts[w->part_count++];
     *part = (struct part){.role = role, .number = number, .ttl_s = -1};
     return part;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/number.h"
 #include "dialect/shared/dialect.h"
 
@@ -12,11 +13,7 @@
 
 void items_push(struct items *items, struct slice item)
 {
-    if (items->count == items->cap) {
-        items->cap = items->cap == 0 ? 64 : items->cap * 2;
-        items->at = realloc(items->at, items->cap * sizeof *items->at);
-        CHECK(items->at != NULL);
-    }
+    items->at = array_room(items->at, items->count, &items->cap, sizeof *items->at);
     items->at[items->count++] = item;
     items->bytes += item.len;
 }

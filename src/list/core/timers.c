@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/check.h"
+#include "base/array.h"
 
 static void put(struct timers *t, size_t i, struct timer *timer)
 {
@@ -50,11 +50,7 @@ void timers_fini(struct timers *t)
 void timer_set(struct timers *t, struct timer *timer, uint64_t at_us)
 {
     timer_stop(t, timer);
-    if (t->count == t->cap) {
-        t->cap = t->cap == 0 ? 64 : t->cap * 2;
-        t->heap = realloc(t->heap, t->cap * sizeof *t->heap);
-        CHECK(t->heap != NULL);
-    }
+    t->heap = array_room(t->heap, t->count, &t->cap, sizeof(struct timer *));
     timer->at_us = at_us;
     put(t, t->count++, timer);
     sift_up(t, t->count - 1);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/check.h"
 
 void laggards_init(struct laggards *l)
@@ -128,11 +129,7 @@ static struct laggard *row_of(struct laggards_sum *sum, const char *name)
             return &sum->rows[i];
         }
     }
-    if (sum->count == sum->cap) {
-        sum->cap = 2 * sum->cap + LAGGARDS_KEPT;
-        sum->rows = realloc(sum->rows, sum->cap * sizeof *sum->rows);
-        CHECK(sum->rows != NULL);
-    }
+    sum->rows = array_room(sum->rows, sum->count, &sum->cap, sizeof *sum->rows);
     struct laggard *row = &sum->rows[sum->count++];
     *row = (struct laggard){.stuck = 0};
     snprintf(row->name, sizeof row->name, "%s", name);
