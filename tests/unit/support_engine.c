@@ -64,6 +64,16 @@ void rig_answer_cas(struct rig *rig, struct be_request *request, enum be_status 
     block_unref(&reply.block);
 }
 
+void rig_answer_clock(struct rig *rig, enum be_status head, int64_t left_s, int64_t now_s)
+{
+    struct be_request *first = rig_take(rig, BE_GET, "mclistd#clock.0");
+    struct be_request *item = rig_take(rig, BE_TIME, "k#");
+    struct be_request *second = rig_take(rig, BE_GET, "mclistd#clock.1");
+    rig_answer(rig, first, BE_HIT, "mclistd-clock 2000000000", 2000000000 - now_s);
+    rig_answer(rig, item, head, NULL, left_s);
+    rig_answer(rig, second, BE_HIT, "mclistd-clock 2000050000", 2000050000 - now_s);
+}
+
 /* ---- scripts ---- */
 
 int script_setup(void **state)

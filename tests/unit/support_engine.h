@@ -28,6 +28,9 @@ void rig_answer(struct rig *rig, struct be_request *request, enum be_status stat
 /* The same with that CAS number; rig_answer gives always the same. */
 void rig_answer_cas(struct rig *rig, struct be_request *request, enum be_status status,
                     const char *value, int64_t ttl_s, uint64_t cas);
+/* Answers the two clock items around the head of "k", which say that now it is that second, and the
+ * question after the head in between. */
+void rig_answer_clock(struct rig *rig, enum be_status head, int64_t left_s, int64_t now_s);
 
 /* One call of one session for the list "k", and the conversation with the backend that it takes. */
 struct script {

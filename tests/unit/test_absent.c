@@ -441,17 +441,6 @@ static void test_lset_does_not_keep_the_time_of_a_lease(void **state)
 
 #define NOW_S 1800000000
 
-/* The two clock items around the head; they say that now it is NOW_S. */
-static void show_clock(struct script *s, int64_t left_s)
-{
-    struct be_request *first = rig_take(&s->rig, BE_GET, "mclistd#clock.0");
-    struct be_request *head = rig_take(&s->rig, BE_TIME, "k#");
-    struct be_request *second = rig_take(&s->rig, BE_GET, "mclistd#clock.1");
-    rig_answer(&s->rig, first, BE_HIT, "mclistd-clock 2000000000", 2000000000 - NOW_S);
-    rig_answer(&s->rig, head, BE_HIT, NULL, left_s);
-    rig_answer(&s->rig, second, BE_HIT, "mclistd-clock 2000050000", 2000050000 - NOW_S);
-}
-
 /* A list is flipped that was dropped, leased and filled by a clear in the moment before. Returns
  * until when the sublist lives. */
 static int32_t flip_filled(struct script *s, bool looks)
@@ -465,7 +454,7 @@ static int32_t flip_filled(struct script *s, bool looks)
     rig_answer(&s->rig, append, BE_STORED, NULL, -1);
     show_head(s, head, 90);
     if (looks) {
-        show_clock(s, 90);
+        rig_answer_clock(&s->rig, BE_HIT, 90, NOW_S);
     }
     struct be_request *sublist = engine_take_request(s->rig.engine);
     assert_non_null(sublist);
@@ -502,7 +491,7 @@ static void test_a_filled_list_with_a_time_has_sublists_with_one(void **state)
     struct script *s = *state;
     s->rig.config->lists[0].ttl_s = 7200;
     assert_in_range(flip_filled(s, true), 14400, 14410);
-    show_clock(s, 90);
+    rig_answer_clock(&s->rig, BE_HIT, 90, NOW_S);
     expect_flipped(s, " @1800014400 ", NOW_S + 7200);
 }
 

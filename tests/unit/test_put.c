@@ -140,19 +140,9 @@ static void find_head(struct script *s, const char *value, int64_t ttl_s)
 }
 
 /* The two clock items around the head; they say that now it is that second. */
-static void answer_clock_as(struct script *s, enum be_status status, int64_t left_s, int64_t now_s)
-{
-    struct be_request *first = rig_take(&s->rig, BE_GET, "mclistd#clock.0");
-    struct be_request *item = rig_take(&s->rig, BE_TIME, "k#");
-    struct be_request *second = rig_take(&s->rig, BE_GET, "mclistd#clock.1");
-    rig_answer(&s->rig, first, BE_HIT, "mclistd-clock 2000000000", 2000000000 - now_s);
-    rig_answer(&s->rig, item, status, NULL, left_s);
-    rig_answer(&s->rig, second, BE_HIT, "mclistd-clock 2000050000", 2000050000 - now_s);
-}
-
 static void answer_clock(struct script *s, int64_t left_s, int64_t now_s)
 {
-    answer_clock_as(s, BE_HIT, left_s, now_s);
+    rig_answer_clock(&s->rig, BE_HIT, left_s, now_s);
 }
 
 /* Announces in a head with that time, and writes the one sublist. Returns its exptime. */
@@ -257,13 +247,13 @@ static void test_sublists_end_behind_a_missing_list_that_is_given_a_time(void **
     s->rig.config->lists[0].on_missing = ON_MISSING_REFUSE;
     submit_ending(s, true, 200);
     script_expect(s, BE_GET, "k#", BE_MISS, NULL);
-    answer_clock_as(s, BE_MISS, -1, NOW_S);
+    rig_answer_clock(&s->rig, BE_MISS, -1, NOW_S);
     struct be_request *add = next_request(s);
     assert_int_equal(add->verb, BE_ADD);
     assert_in_range(add->exptime, 200 + HOUR_S, 200 + HOUR_S + 10);
     rig_answer(&s->rig, add, BE_STORED, NULL, -1);
     script_expect(s, BE_GET, "k#", BE_MISS, NULL);
-    answer_clock_as(s, BE_MISS, -1, NOW_S);
+    rig_answer_clock(&s->rig, BE_MISS, -1, NOW_S);
     struct be_request *head = rig_take(&s->rig, BE_ADD, "k#");
     assert_int_equal(head->exptime, NOW_S + 200);
     rig_answer(&s->rig, head, BE_STORED, NULL, -1);

@@ -49,17 +49,6 @@ static void expect_write(struct script *s, enum be_verb verb, const char *value,
     rig_answer(&s->rig, r, status, NULL, -1);
 }
 
-/* The two clock items around the head; they say that now it is that second. */
-static void answer_clock(struct script *s, enum be_status head, int64_t left_s, int64_t now_s)
-{
-    struct be_request *first = rig_take(&s->rig, BE_GET, "mclistd#clock.0");
-    struct be_request *item = rig_take(&s->rig, BE_TIME, "k#");
-    struct be_request *second = rig_take(&s->rig, BE_GET, "mclistd#clock.1");
-    rig_answer(&s->rig, first, BE_HIT, "mclistd-clock 2000000000", 2000000000 - now_s);
-    rig_answer(&s->rig, item, head, NULL, left_s);
-    rig_answer(&s->rig, second, BE_HIT, "mclistd-clock 2000050000", 2000050000 - now_s);
-}
-
 /* ---- ltouch, lttl ---- */
 
 /* As memcached reads it, and no clock is asked: whatever the list had does not count. */
@@ -192,7 +181,7 @@ static void more_than_a_month_is_sent_as_a_moment(void **state)
     policy_of(s)->ttl_s = YEAR_S;
     submit(s, LIST_ADD);
     script_expect(s, BE_GET, "k#", BE_MISS, NULL);
-    answer_clock(s, BE_MISS, -1, 1800000000);
+    rig_answer_clock(&s->rig, BE_MISS, -1, 1800000000);
     expect_write(s, BE_ADD, "^1\n+1:b", 1800000000 + YEAR_S, BE_STORED);
     script_expect_done(s, LIST_OK);
 }
@@ -222,7 +211,7 @@ static void a_cas_renews_what_has_less(void **state)
     expect_change(s, -1, 0); /* for ever */
     submit(s, LIST_ADDX);
     find_head(s, HEAD, 601);
-    answer_clock(s, BE_HIT, 601, 1800000000);
+    rig_answer_clock(&s->rig, BE_HIT, 601, 1800000000);
     expect_write(s, BE_CAS, HEAD "+1:b", 1800000601, BE_STORED);
     script_expect_done(s, LIST_OK);
 }
@@ -233,7 +222,7 @@ static void a_cas_renews_by_more_than_a_month(void **state)
     renew(s, YEAR_S, TTL_RENEW_READ);
     submit(s, LIST_ADDX);
     find_head(s, HEAD, 10);
-    answer_clock(s, BE_HIT, 9, 1800000000);
+    rig_answer_clock(&s->rig, BE_HIT, 9, 1800000000);
     expect_write(s, BE_CAS, HEAD "+1:b", 1800000000 + YEAR_S, BE_STORED);
     script_expect_done(s, LIST_OK);
 }
