@@ -201,6 +201,16 @@ static size_t key_place(enum config_section section, const char *name)
     return config_key_index(config_key_known(section, name));
 }
 
+bool config_has_server(const struct pool_config *pool, const char *name)
+{
+    for (size_t i = 0; i < pool->server_count; i++) {
+        if (strcmp(pool->servers[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int config_add_pool(struct config *config, const char *name, const char *servers,
                     char error[CONFIG_ERROR_MAX])
 {

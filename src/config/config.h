@@ -161,6 +161,9 @@ static inline bool config_has_collection(const struct pool_config *pool)
            strcmp(pool->collection, CONFIG_DEFAULT_COLLECTION) != 0;
 }
 
+/* Is one of its servers shown by that name? */
+bool config_has_server(const struct pool_config *pool, const char *name);
+
 enum flush_all { FLUSH_ALL_EMBEDDED, FLUSH_ALL_NO, FLUSH_ALL_YES, FLUSH_ALL_KEEP_LISTS };
 enum on_missing { ON_MISSING_CREATE, ON_MISSING_REFUSE };
 enum on_damaged { ON_DAMAGED_ERROR, ON_DAMAGED_MISS };

@@ -516,16 +516,6 @@ static void sort_prefixes(struct config *config)
     prefix_map_make(&config->route_map, names, config->route_count);
 }
 
-static bool has_server(const struct pool_config *pool, const char *name)
-{
-    for (size_t i = 0; i < pool->server_count; i++) {
-        if (strcmp(pool->servers[i].name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Lists move from pools of memcacheds to others, which have no lists of their own. */
 static int check_next(const struct config *config, struct pool_config *pool,
                       char error[CONFIG_ERROR_MAX])
@@ -549,7 +539,8 @@ static int check_next(const struct config *config, struct pool_config *pool,
     if (next == pool || next->type != POOL_MEMCACHED || next->next_name[0] != '\0') {
         return refuse(&place, "next names another pool of memcacheds, which has no next itself");
     }
-    if (pool->dead[0] != '\0' && (!has_server(pool, pool->dead) || has_server(next, pool->dead))) {
+    if (pool->dead[0] != '\0' &&
+        (!config_has_server(pool, pool->dead) || config_has_server(next, pool->dead))) {
         return refuse(
             &place,
             "dead: %s; expected one of the servers, with its port, which next does not have",

@@ -444,12 +444,7 @@ size_t gate_item_server(const struct gate_item *item)
 
 bool gate_item_has_server(const struct gate_item *item, const char *name)
 {
-    for (size_t i = 0; i < item->rule->server_count; i++) {
-        if (strcmp(item->rule->servers[i].name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return config_has_server(item->rule, name);
 }
 
 bool gate_item_same_places(const struct gate_item *a, const struct gate_item *b)
