@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "config/text.h"
+#include "proto/key.h"
 
 #define STAR_AT_THE_END "has a * that is not its end; expected PREFIX or PREFIX*, or"
 #define STAR_AT_AN_END \
@@ -27,15 +28,11 @@ int prefix_read(struct slice written, const char *kind, bool *anywhere,
                            anywhere == NULL ? STAR_AT_THE_END : STAR_AT_AN_END, kind);
     }
     int len = text_unescape(written, bytes, CONFIG_PREFIX_MAX + 1);
-    bool good = len > 0;
-    for (int i = 0; i < len; i++) {
-        good = good && (unsigned char)bytes[i] > ' ' && bytes[i] != 0x7f;
-    }
     /* As other programs write it; a key that has quotes is rather unlikely, and \x22 is left. */
     if (written.len > 1 && written.p[0] == '"' && written.p[written.len - 1] == '"') {
         return config_fail(error, "the prefix is in quotes; expected it without (or \\x22)");
     }
-    if (!good) {
+    if (len < 0 || !key_is_word(slice_make(bytes, (size_t)len))) {
         return config_fail(error,
                            "'%s' is no prefix of a %s; expected 1 to %d bytes without blanks and "
                            "control characters (\\xNN is allowed)",

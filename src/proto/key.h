@@ -21,6 +21,17 @@
 /* The longest key that memcached takes in base64. */
 #define KEY_ENCODED_MAX 186
 
+/* Can it stand in a line: is it not empty, without blanks and control bytes? */
+static inline bool key_is_word(struct slice key)
+{
+    for (size_t i = 0; i < key.len; i++) {
+        if ((unsigned char)key.p[i] <= ' ' || key.p[i] == 0x7f) {
+            return false;
+        }
+    }
+    return key.len > 0;
+}
+
 /* Writes the key in base64 to out (KEY_BYTES_MAX bytes), where it has KEY_ENCODED_MAX bytes at
  * most; returns the length. */
 size_t key_encode_base64(struct slice key, char *out);

@@ -50,21 +50,10 @@ bool plain_is_protected(const struct config *config, struct slice key)
            route_reaches(config_route(config, key), policy->pool_index);
 }
 
-static bool is_key(struct slice name)
-{
-    for (size_t i = 0; i < name.len; i++) {
-        unsigned char c = (unsigned char)name.p[i];
-        if (c <= ' ' || c == 0x7f) {
-            return false;
-        }
-    }
-    return name.len > 0 && name.len <= KEY_BYTES_MAX;
-}
-
 /* Why there is no plain item of that name for a client to delete, or NULL. */
 static const char *plain_refusal(const struct config *config, struct slice name)
 {
-    if (!is_key(name)) {
+    if (name.len > KEY_BYTES_MAX || !key_is_word(name)) {
         return "not a key that memcached takes";
     }
     if (plain_is_protected(config, name)) {

@@ -27,12 +27,7 @@ static bool names(const struct intent *intent, struct slice key)
 /* As clients may name lists (proto/client/request_list.c). */
 static bool is_list_key(struct slice key)
 {
-    for (size_t i = 0; i < key.len; i++) {
-        if ((unsigned char)key.p[i] <= ' ' || key.p[i] == 0x7f) {
-            return false;
-        }
-    }
-    return key.len > 0 && key.len <= LIST_KEY_BYTES_MAX;
+    return key.len <= LIST_KEY_BYTES_MAX && key_is_word(key);
 }
 
 static bool take_keys(struct slice *rest, uint64_t count, struct intent *intent)

@@ -52,11 +52,6 @@ static struct slice usage(const struct request_line *line)
     return usages[line->verb->verb];
 }
 
-static bool key_byte(unsigned char c)
-{
-    return c > ' ' && c != 0x7f;
-}
-
 enum key_fault { KEY_GOOD, KEY_LONG, KEY_BAD };
 #define KEY_LONG_TEXT "key too long, 220 bytes at most"
 #define KEY_BAD_TEXT "bad key: it holds a blank or control bytes"
@@ -67,11 +62,7 @@ static enum key_fault find_key_fault(struct slice key)
     if (key.len > LIST_KEY_BYTES_MAX) {
         return KEY_LONG;
     }
-    bool valid = key.len > 0;
-    for (size_t i = 0; i < key.len && valid; i++) {
-        valid = key_byte((unsigned char)key.p[i]);
-    }
-    return valid ? KEY_GOOD : KEY_BAD;
+    return key_is_word(key) ? KEY_GOOD : KEY_BAD;
 }
 
 struct slice list_key_fault(struct slice key)
