@@ -3,9 +3,12 @@
 joins, one takes the place of another, one leaves, again and again. Meanwhile proxies, and the command
 itself, are killed, and proxies sleep for longer than they may. Clients do all list verbs, whose
 histories are checked; others move coins from account to account, whose sums never change; and
-thousands of lists that hardly anybody uses are there in the end, each with what it must have."""
+thousands of lists that hardly anybody uses are there in the end, each with what it must have. At last
+a server is lost for good, before or while lists move, and the others take its place: what was
+acknowledged on them, and since, is there, and each list of the lost one is whole or was lost whole."""
 
 import collections
+import contextlib
 import random
 import re
 import subprocess
@@ -31,8 +34,8 @@ TRIES = 200  # of a command that is killed again and again
 KEYS = [item.key for item in verbs.LISTS]
 
 
-def config(servers, following=None):
-    """Of any proxy: before some memcacheds, of which others are the next."""
+def config(servers, following=None, **more):
+    """Of any proxy: before some memcacheds, of which others are the next. more: of the pool."""
     def names(some):
         return [server.address for server in some]
 
@@ -40,7 +43,7 @@ def config(servers, following=None):
         "proxy": {"threads": 2, "client_hard_bytes": 8 << 20},
         "pool main": {
             "servers": names(servers), "gate_s": GATE_S, "timeout_ms": TIMEOUT_MS,
-            "connect_timeout_ms": TIMEOUT_MS, "retry_min_ms": 20, "retry_max_ms": 200,
+            "connect_timeout_ms": TIMEOUT_MS, "retry_min_ms": 20, "retry_max_ms": 200, **more,
         },
         "lists": {**TINY, "pool": "main"},
         "lists r-": {"on_missing": "refuse", "bridge": "yes"},
@@ -120,12 +123,18 @@ class Harm(threading.Thread):
 class Others(threading.Thread):
     """Lists of which each is used once in a while, by this thread alone."""
 
-    def __init__(self, run):
+    def __init__(self, run, before=None, at_risk=()):
+        """before: the one that these lists were known to. at_risk: those that may be lost since."""
         super().__init__(name="others", daemon=True)
         self.run_of, self.rng, self.fault = run, random.Random(f"others {run.seed}"), None
         self.known = {f"other-{n}": {f"first-{n}"} for n in range(OTHERS)}
         self.unknown = collections.defaultdict(set)
-        self.changes = 0
+        self.changes = self.serial = 0
+        if before is not None:
+            self.known, self.unknown = before.known, before.unknown
+            self.changes, self.serial = before.changes, before.serial
+        self.lost = {name: self.known[name] for name in at_risk}
+        self.known.update({name: set() for name in at_risk})
 
     def make(self, conn):
         names = list(self.known)
@@ -135,11 +144,10 @@ class Others(threading.Thread):
             assert conn.lines(len(part)) == [b"STORED"] * len(part)
 
     def run(self):
-        serial = 0
         try:
             while not self.run_of.over.is_set():
-                serial += 1
-                self._add(self.rng.choice(list(self.known)), f"item-{serial}")
+                self.serial += 1
+                self._add(self.rng.choice(list(self.known)), f"item-{self.serial}")
                 time.sleep(0.01)
         except BaseException as fault:  # told by the scenario
             self.fault = fault
@@ -174,6 +182,8 @@ class Others(threading.Thread):
         for name, known in self.known.items():
             items = wait_until(f"{name} is read", lambda name=name: read(name))
             items = [item.decode() for item in items]
+            if set(items) & self.lost.get(name, set()):
+                known = known | self.lost[name]
             if len(items) != len(set(items)):
                 faults.append(f"{name} has an item twice: {items}")
             if not known <= set(items) <= known | self.unknown[name]:
@@ -383,6 +393,7 @@ class ServersRun(Run):
             wait_until("a pair is read", lambda pair=pair: reader.look_at_pair(*pair))
         for conn in reader.conns.values():
             conn.close()
+        self.lose_a_server()
         for number in range(PROXIES):
             with self.cluster.proxy_conn(number) as conn:
                 self.faults += self.others.judge(conn)
@@ -391,6 +402,61 @@ class ServersRun(Run):
             self.faults += [f"proxy {proxy.number}: {line}" for line in log.splitlines()
                             if watch.CRASH.search(line)]
         self.judge_work()
+
+    def lose_a_server(self):
+        """As docs/servers.md says, while lists that hardly anybody uses, and plain keys, are changed."""
+        old, moves = self.cluster.memcacheds, self.rng.random() < 0.5
+        dead = self.rng.choice(old)
+        self.cluster.others = [self.cluster.new_server()]
+        new = [server for server in old if server is not dead] + self.cluster.others
+        at_risk = self.lists_of(dead)
+        self.calm, self.over = threading.Event(), threading.Event()
+        floors, unknown = {}, set()
+        users = [Plain(PLAIN + number, self, floors, unknown) for number in range(PLAIN)]
+        self.harm = Harm(self)
+        for worker in [*users, self.harm]:
+            worker.start()
+        try:
+            if moves:
+                self.roll(config(old, new))
+                self.command("step", is_killed=False)
+                time.sleep(self.rng.uniform(6, 12) * GATE_S)
+                self.use(self.rng.sample(at_risk, len(at_risk) // 2))
+            dead.stop()
+            self.others = Others(self, self.others, at_risk)
+            users.append(self.others)
+            self.others.start()
+            self.roll(config(old, new, dead=dead.address, change=1, step="move" if moves else "learn"))
+            self.command("move")
+            dead.start()
+            self.roll(config(new, change=1))
+            self.cluster.memcacheds, self.cluster.others = new, [dead]
+            self.command("sweep")
+        finally:
+            self.calm.set()
+            self.harm.join(60 * SLOW)
+            self.over.set()
+            for worker in users:
+                worker.join(60 * SLOW)
+            self.faults += [f"{w.name}: {describe(w.fault)}" for w in [*users, self.harm] if w.fault]
+        wait_until("nothing is refused", self.is_calm, 60 * SLOW)
+
+    def use(self, names):
+        """Those may move now, and some do."""
+        for start in range(0, len(names), 20):
+            with contextlib.suppress(OSError, EOFError), self.cluster.proxy_conn(0) as conn:
+                for name in names[start : start + 20]:
+                    conn.cmd(f"llen {name}")
+
+    def lists_of(self, server):
+        """Names of those of the others that are on it."""
+        names, found = list(self.others.known), []
+        with self.cluster.proxy_conn(0) as conn:
+            for start in range(0, OTHERS, 50):
+                keys = " ".join(f"{name}#" for name in names[start : start + 50])
+                places = conn.stats(f"where main - {keys}")
+                found += [key[:-1] for key, place in places.items() if place == server.address]
+        return found
 
     def is_calm(self):
         for number in range(PROXIES):
