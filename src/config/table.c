@@ -233,7 +233,7 @@ static const struct config_key keys[] = {
     {MEMCACHED("next", next_name), TYPE_TEXT, 0, 1, "", "", NULL,
      "name of the pool whose servers the lists and plain keys of this one move to; empty: they stay", START},
     {MEMCACHED("dead", dead), TYPE_TEXT, 0, 1, "", "", NULL,
-     "HOST:PORT of one of the servers that is gone for good while the pool has a next: it is not asked for lists, which are made anew on their new servers; empty: none", START},
+     "HOST:PORT of one of the servers that is gone for good while the pool has a next: it is not asked, and its lists and plain keys are made anew on their new servers; empty: none", START},
     {MEMCACHED("step", step), TYPE_WORD, 0, 0, "stay", "", step_words,
      "the step of the move to next that the proxy begins with where no server's gate has a later one; stay: learn", START},
     {MEMCACHED("next_bytes", next_bytes), TYPE_BYTES, 64 * K, 1 * G, "2m", "bytes", NULL,

@@ -218,6 +218,8 @@ def test_steps_by_hand_and_what_is_refused(start, memcacheds):
     wait_until("the item is there again", lambda: b" learn 2\n" in gate_of(old[0]))
     old[1].stop()
     assert "a step needs all servers of the pool" in servers(proxy, "step", code=1)
+    text = servers(proxy, "status", code=1)
+    assert "step learn, number 2" in text and "that the file of all proxies says is dead" in text
 
 
 @pytest.mark.memcacheds(2)
@@ -276,12 +278,14 @@ def test_a_server_that_is_gone_is_taken_out(start, memcacheds):
     with first.conn() as conn:
         for name in UNUSED:
             assert conn.cmd(f"ladd {name} a") == b"STORED"
+        for name in NAMES:
+            assert conn.set(name, "before") == b"STORED"
     lost = [name for name in UNUSED if count_heads(memcacheds[1:2], [name])]
     assert 0 < len(lost) < len(UNUSED)
+    with memcacheds[1].conn() as server:
+        missing = [name for name in NAMES if server.get(name)]
     servers(first, "step")
     memcacheds[1].pause()
-    text = servers(first, "status", code=1)
-    assert "step move, number 1" in text and "says is dead" in text
     first.stop()
     gone = {"dead": memcacheds[1].address, "change": 1, "step": "move"}
     second = start(old, new, gone)
@@ -293,10 +297,15 @@ def test_a_server_that_is_gone_is_taken_out(start, memcacheds):
         assert conn.cmd(f"ladd {lost[0]} b c") == b"STORED"
         assert conn.cmd(f"ladd {lost[0]} d") == b"STORED"
         assert conn.lget(lost[0]) == [b"b", b"c", b"d"]
+        assert [name for name in NAMES if conn.get(name) is None] == missing != []
+        for verb in ("add", "append", "set"):
+            assert conn.cmd(f"{verb} {missing[0]} 0 0 5", "after") == b"STORED"
+        assert conn.cmd(f"delete {missing[1]}") == b"NOT_FOUND"
     assert "All lists of pool main are on their new servers" in servers(second, "move")
     memcacheds[1].resume()
     with second.conn() as conn:
         assert conn.lget(lost[0]) == [b"b", b"c", b"d"]
+        assert conn.get(missing[0]) == b"after" and conn.get(missing[1]) is None
     second.stop()
     with start(new, None, {"change": 1}).conn() as conn:
         assert conn.lget(lost[0]) == [b"b", b"c", b"d"]

@@ -640,15 +640,27 @@ static void take_operation(struct relay *r, const struct request *request)
     r->op.cas &= ~FAILOVER_CAS;
 }
 
+/* At once, unlike lists: a proxy that starts again beside those that know the new servers alone
+ * must not be a step behind, not even for a while. A key whose old server is gone for good is where
+ * they look for it. */
+static enum pool_step step_of(const struct worker *w, uint32_t pool_index, struct slice key)
+{
+    const char *dead = w->config->pools[pool_index].dead;
+    struct pool_place here;
+    if (dead[0] != '\0' && pool_find(w->pools[pool_index], key, &here) &&
+        strcmp(here.server, dead) == 0) {
+        return STEP_MOVED;
+    }
+    return (enum pool_step)atomic_load_explicit(&w->shared->steps[pool_index],
+                                                memory_order_relaxed);
+}
+
 void next_submit(struct forward_part *f, const struct route_config *route, struct slice key)
 {
     struct worker *w = worker_of(f->part.pending);
     const struct request *request = &f->part.pending->request;
     const struct pool_config *pool = &w->config->pools[route->pool_index];
-    /* At once, unlike lists: a proxy that starts again beside those that know the new servers alone
-     * must not be a step behind, not even for a while. */
-    unsigned step =
-        atomic_load_explicit(&w->shared->steps[route->pool_index], memory_order_relaxed);
+    enum pool_step step = step_of(w, route->pool_index, key);
     struct relay *r = calloc(1, sizeof *r);
     CHECK(r != NULL && key.len <= sizeof r->key);
     memory_take(sizeof *r);
