@@ -39,16 +39,29 @@ def as_bytes(text):
     return text if isinstance(text, bytes) else text.encode()
 
 
+def has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+        return True
+    except OSError:
+        return False
+
+
+FAMILIES = [(socket.AF_INET, HOST), *([(socket.AF_INET6, "::1")] if has_ipv6() else [])]
+
+
 def free_port():
-    """A port that no process listens on. Below the range from which clients get theirs, so that none of
-    their connections takes it before it is used."""
+    """A port that no process listens on, by either family. Below the range from which clients get theirs,
+    so that none of their connections takes it before it is used."""
     while True:
         port = random.randint(10000, 32000)
-        with socket.socket() as probe:
-            try:
-                probe.bind((HOST, port))
-            except OSError:
-                continue
+        try:
+            for family, host in FAMILIES:
+                with socket.socket(family) as probe:
+                    probe.bind((host, port))
+        except OSError:
+            continue
         return port
 
 

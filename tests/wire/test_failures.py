@@ -314,7 +314,8 @@ def test_the_disk_of_the_log_is_full(start_admin, memcached):
 
 
 def test_a_hot_list(start_admin, memcached):
-    admin = start_admin([memcached], proxy={"hot_requests_s": 10})
+    patient = {"timeout_ms": int(1000 * SLOW)}
+    admin = start_admin([memcached], patient, proxy={"hot_requests_s": 10})
 
     def is_told():
         with admin.daemon.conn() as conn:
@@ -394,6 +395,7 @@ def test_a_client_on_a_unix_socket_has_a_name(start_admin, memcached, tmp_path):
     daemon.stop()
     daemon.sections["proxy"]["listen"] = f"{HOST}:{daemon.port}, unix:{path}"
     daemon.start()
+    wait_until("the daemon listens there, too", path.exists)
     with UnixConn(path) as conn:
         memcached.pause()
         conn.send("get k\r\n")

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from harness import HOST, ROOT, SLOW, free_port, wait_until
+from harness import HOST, ROOT, SLOW, free_port, has_ipv6, wait_until
 from test_names_support import TYPE_A, TYPE_AAAA, FakeDns, name_config
 
 SECOND = "127.0.0.2"
@@ -205,15 +205,6 @@ def test_names_are_looked_up_side_by_side(start_daemon, dns, memcached):
     daemon = start_daemon([f"{name}:{memcached.port}" for name in names], config=config)
     with daemon.conn() as conn:
         assert {conn.set(f"key{i}", "x") for i in range(300)} == {b"STORED"}
-
-
-def has_ipv6():
-    try:
-        with socket.socket(socket.AF_INET6) as probe:
-            probe.bind(("::1", 0))
-        return True
-    except OSError:
-        return False
 
 
 @pytest.mark.parametrize("host", [HOST, pytest.param("::1", marks=pytest.mark.skipif(
