@@ -32,7 +32,7 @@ static const char crowd[] =
     "touches=0 ttl_s=0 leases=0 timed=0 max_items=0 "
     "fault_us=0 far_server=0 clock_skew_s=0 wrong_clocks=0 mixed_limits=0 reloads=0 refuse=0 "
     "spread=0 "
-    "history=0 views=1 view_limit=0 foreign=0 joints=0 purges=0";
+    "history=0 views=1 view_limit=0 foreign=0 joints=0 purges=0 txs=0";
 /* Transactions that meet in few lists of few items, in the worlds of all seeds. */
 static const char transactions[] =
     "txs=75 lists=4 items=5 growth=0 clients=6 log_limit=512 log_hard_limit=8192 "
