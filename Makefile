@@ -14,7 +14,7 @@
 #   COMMIT=x        what -V says of the sources, where git cannot tell
 #   V=1             show every command in full
 
-VERSION := 0.1.0
+VERSION := 0.2.0
 
 # The last commit that changed the program; a commit of something else links nothing anew. Root asks
 # as the owner does: `sudo make install` builds nothing anew either.

@@ -257,11 +257,12 @@ class Head:
 
 
 def dump(memcached):
-    """Key -> bytes of the whole item, of all that a memcached holds."""
+    """Key -> bytes of the whole item, of all that a memcached holds: `all` would leave out what is just
+    moved from one of its lists to another."""
 
     def ask():
         with memcached.conn() as conn:
-            conn.send("lru_crawler metadump all\r\n")
+            conn.send("lru_crawler metadump hash\r\n")
             found = {}
             for line in conn.socket.makefile("rb"):  # its lines end in a bare line feed
                 if line.startswith((b"END", b"BUSY")):

@@ -23,7 +23,7 @@ use IO::Select;
 use IO::Socket::IP;
 use IO::Socket::UNIX;
 
-our $VERSION = '0.1.0';
+our $VERSION = '0.2.0';
 
 {
     package Mclistd::Error;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 Gem::Specification.new do |gem|
   gem.name = 'mclistd'
-  gem.version = '0.1.0'
+  gem.version = '0.2.0'
   gem.summary = 'The list verbs of mclistd, ordered sets in memcached'
   gem.authors = ['The authors of mclistd']
   gem.license = 'BSD-3-Clause'

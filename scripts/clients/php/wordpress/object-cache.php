@@ -3,7 +3,7 @@
 /**
  * Plugin Name: mclistd object cache
  * Description: Keeps WordPress' object cache in memcached, and can flush a group of it.
- * Version: 0.1.0
+ * Version: 0.2.0
  * License: BSD-3-Clause
  *
  * Lies in wp-content, beside mclistd.php and tagged.php. A group is a list of the keys of its items.
