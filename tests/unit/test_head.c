@@ -179,6 +179,8 @@ static void test_a_head_tells_that_all_items_are_over(void **state)
     assert_true(over("^1\n@3:8:a@3:9:b", 9));
     assert_false(over("^1\n@3:8:a@3:9:b", 8));
     assert_false(over("^1\n@3:8:a+1:b", 9));
+    assert_false(over("^1\n@3:8:a+6:longer", 9));
+    assert_true(over("^1\n@3:8:a-6:longer", 9));
     assert_true(over("^1\n+1:b!0:@3:8:a-1:b", 9));
     assert_false(over("^1\n-1:b", 9)); /* it never had a time */
     assert_true(over("^1 %5.9 " NAME_A ".1:17:1\n", 9));

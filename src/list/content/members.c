@@ -5,9 +5,8 @@
 
 #include "list/format/fold.h"
 
-/* Up to this many items are compared with each entry in turn; for more a fold of the log is
- * cheaper. */
-#define COMPARE_MAX 8
+/* Up to so many items are searched for, each in the whole log; for more a fold of it is cheaper. */
+#define SEARCH_MAX 8
 
 void members_init(struct members *m, const struct slice *items, size_t count, int64_t now_s)
 {
@@ -52,30 +51,48 @@ static void count_unknown(struct members *m)
     }
 }
 
-/* Items of one list often begin alike: the last byte tells most of them apart. */
-static bool same_item(struct slice a, struct slice b)
-{
-    return a.len == b.len &&
-           (a.len == 0 || (a.p[a.len - 1] == b.p[b.len - 1] && memcmp(a.p, b.p, a.len) == 0));
-}
-
-static bool compare_all(struct members *m, struct slice log)
+/* The last word of the log on that item: *found, with op 0 when there is none behind the last '!'.
+ * Returns whether a '!' was met. */
+static bool find_last(struct slice log, struct slice item, struct entry *found)
 {
     bool cleared = false;
-    struct entry entry;
-    while (entry_next(&log, &entry) == ENTRY_OK) {
-        if (entry.op == ENTRY_ANNOUNCE) {
-            continue;
-        }
-        if (entry.op == ENTRY_CLEAR) {
-            memset(m->verdict, 0, m->count);
-            cleared = true;
-            continue;
-        }
-        for (size_t i = 0; i < m->count; i++) {
-            if (same_item(m->items[i], entry.bytes)) {
-                decide(m, i, entry.op, entry.until_s);
+    enum entry_status status;
+    struct entry_short s = ENTRY_SHORT_NONE;
+    const char *p = log.p, *end = p + log.len;
+    char last = item.len > 0 ? item.p[item.len - 1] : ':';
+    do {
+        while (entry_is_short(p, (size_t)(end - p), &s)) {
+            const char *next = p + s.bytes;
+            /* Items of one list often begin alike: the last byte tells most of them apart. */
+            if (s.item_len == item.len && next[-1] == last &&
+                memcmp(next - item.len, item.p, item.len) == 0) {
+                *found = (struct entry){.op = *p};
             }
+            p = next;
+        }
+        struct slice rest = slice_make(p, (size_t)(end - p));
+        struct entry entry;
+        status = entry_next(&rest, &entry);
+        p = rest.p;
+        if (status == ENTRY_OK && entry.op == ENTRY_CLEAR) {
+            cleared = true;
+            found->op = 0;
+        } else if (status == ENTRY_OK && entry.op != ENTRY_ANNOUNCE &&
+                   slice_equal(entry.bytes, item)) {
+            *found = entry;
+        }
+    } while (status == ENTRY_OK);
+    return cleared;
+}
+
+static bool search_all(struct members *m, struct slice log)
+{
+    bool cleared = false;
+    for (size_t i = 0; i < m->count; i++) {
+        struct entry found = {.op = 0};
+        cleared = find_last(log, m->items[i], &found);
+        if (found.op != 0) {
+            decide(m, i, found.op, found.until_s);
         }
     }
     return cleared;
@@ -101,8 +118,8 @@ static bool fold_all(struct members *m, struct slice log, struct cap cap)
 
 void members_feed_log(struct members *m, struct slice log, struct cap cap)
 {
-    bool compares = m->count <= COMPARE_MAX && cap.max == 0;
-    bool cleared = compares ? compare_all(m, log) : fold_all(m, log, cap);
+    bool searches = m->count <= SEARCH_MAX && cap.max == 0;
+    bool cleared = searches ? search_all(m, log) : fold_all(m, log, cap);
     if (cleared) {
         decide_rest(m, ENTRY_DEL);
     } else {

@@ -75,33 +75,58 @@ static inline bool entry_is_in(char op, uint32_t until_s, int64_t now_s)
 /* entry_next for what it does not do itself. */
 enum entry_status entry_next_any(struct slice *rest, struct entry *out);
 
+/* Of an entry of an item ('+', '-' or '='), whose length has one or two digits: nearly all are
+ * such.
+ */
+struct entry_short {
+    uint32_t front;    /* its first four bytes */
+    uint32_t item_len; /* the item is at its end */
+    size_t bytes;
+};
+#define ENTRY_SHORT_NONE ((struct entry_short){.bytes = SIZE_MAX})
+
+static inline char entry_short_op(const char *p)
+{
+    return *p == ENTRY_ADD || *p == ENTRY_DEL || *p == ENTRY_READD ? *p : 0;
+}
+
+/* Does such an entry stand at p, where len bytes are? *s: of the one before, ENTRY_SHORT_NONE at
+ * first; entries of one list often begin alike. False: look with entry_next. */
+static inline bool entry_is_short(const char *p, size_t len, struct entry_short *s)
+{
+    uint32_t front;
+    if (len <= sizeof front) {
+        return false;
+    }
+    memcpy(&front, p, sizeof front);
+    if (front != s->front) {
+        uint32_t n = (unsigned char)p[1] - (uint32_t)'0',
+                 digit = (unsigned char)p[2] - (uint32_t)'0';
+        bool two = p[2] != ':';
+        if (entry_short_op(p) == 0 || n > 9 || (two && (digit > 9 || p[3] != ':'))) {
+            return false;
+        }
+        s->front = front;
+        s->item_len = two ? n * 10 + digit : n;
+        s->bytes = s->item_len + (two ? 4u : 3u);
+    }
+    return len >= s->bytes;
+}
+
 /* Takes the next entry from *rest. ENTRY_END: nothing is left. ENTRY_MALFORMED: cut short, or an op
  * not known here, or a second that none can name. The entry's bytes point into *rest. */
 static inline enum entry_status entry_next(struct slice *rest, struct entry *out)
 {
-    /* Every read and every compaction goes through whole logs: those of one or two digits, which
-     * are nearly all, are taken here. */
-    const char *p = rest->p;
-    if (rest->len > 4) {
-        size_t n = (unsigned char)p[1] - (size_t)'0', header = 0;
-        if (n <= 9 && p[2] == ':') {
-            header = 3;
-        } else if (n <= 9 && p[3] == ':') {
-            size_t digit = (unsigned char)p[2] - (size_t)'0';
-            header = digit <= 9 ? 4 : 0;
-            n = n * 10 + digit;
-        }
-        if (header > 0 && rest->len >= header + n &&
-            (*p == ENTRY_ADD || *p == ENTRY_DEL || *p == ENTRY_READD)) {
-            out->op = *p;
-            out->until_s = 0;
-            out->bytes = slice_make(p + header, n);
-            rest->p += header + n;
-            rest->len -= header + n;
-            return ENTRY_OK;
-        }
+    struct entry_short s = ENTRY_SHORT_NONE;
+    if (!entry_is_short(rest->p, rest->len, &s)) {
+        return entry_next_any(rest, out);
     }
-    return entry_next_any(rest, out);
+    out->op = *rest->p;
+    out->until_s = 0;
+    out->bytes = slice_make(rest->p + s.bytes - s.item_len, s.item_len);
+    rest->p += s.bytes;
+    rest->len -= s.bytes;
+    return ENTRY_OK;
 }
 
 /* Of an item, for tables. */

@@ -135,17 +135,40 @@ static bool parse_header(struct head *head, struct slice rest)
            (head->marks.cap.max == 0 || bare);
 }
 
+/* Passes over short entries; true when one of them adds an item. Every read goes through whole
+ * logs: what needs no look at its bytes is taken here. */
+static bool pass_short(struct slice *log)
+{
+    struct entry_short s = ENTRY_SHORT_NONE;
+    const char *p = log->p, *end = p + log->len;
+    bool adds = false;
+    while (entry_is_short(p, (size_t)(end - p), &s)) {
+        adds = adds || *p != ENTRY_DEL;
+        p += s.bytes;
+    }
+    *log = slice_make(p, (size_t)(end - p));
+    return adds;
+}
+
 /* Goes through the plain log once; false when it is malformed, or no plain log. */
 static bool parse_plain_log(struct head *head, bool *needs_resolving)
 {
-    struct slice log = head->log, left = log;
+    struct slice log = head->log, left;
     struct entry entry;
     enum entry_status status;
     struct run_times times = RUN_TIMES_NONE;
     head->announcements = SLICE_NONE;
     head->clears = false;
     *needs_resolving = false;
-    while ((status = entry_next(&log, &entry)) == ENTRY_OK) {
+    for (;;) {
+        if (pass_short(&log)) {
+            times.latest_s = 0; /* as run_times_add does */
+        }
+        left = log;
+        status = entry_next(&log, &entry);
+        if (status != ENTRY_OK) {
+            break;
+        }
         struct announcement announcement;
         bool plain =
             entry.op != ENTRY_INTENT && entry.op != ENTRY_DECISION && entry.op != ENTRY_CONDITION;
@@ -160,7 +183,6 @@ static bool parse_plain_log(struct head *head, bool *needs_resolving)
         head->clears = head->clears || entry.op == ENTRY_CLEAR;
         times = entry.op == ENTRY_CLEAR ? RUN_TIMES_NONE : times;
         run_times_add(&times, &entry);
-        left = log;
     }
     head->log_timed = times.timed;
     head->log_latest_s = times.latest_s;
