@@ -289,7 +289,6 @@ def test_a_server_that_is_gone_is_taken_out(start, memcacheds):
     first.stop()
     gone = {"dead": memcacheds[1].address, "change": 1, "step": "move"}
     second = start(old, new, gone)
-    assert f"{memcacheds[1].address} is dead: what it held is lost" in servers(second, "plan")
     with second.conn() as conn:
         wait_until("the others had time to see the file", lambda: conn.cmd(f"llen {lost[0]}") == b"0")
         for name in UNUSED:
@@ -301,6 +300,7 @@ def test_a_server_that_is_gone_is_taken_out(start, memcacheds):
         for verb in ("add", "append", "set"):
             assert conn.cmd(f"{verb} {missing[0]} 0 0 5", "after") == b"STORED"
         assert conn.cmd(f"delete {missing[1]}") == b"NOT_FOUND"
+    assert f"{memcacheds[1].address} is dead: what it held is lost" in servers(second, "plan")
     assert "All lists of pool main are on their new servers" in servers(second, "move")
     memcacheds[1].resume()
     with second.conn() as conn:
