@@ -174,13 +174,13 @@ class Others(threading.Thread):
         """On a machine that stands still for two gate_s, lists are refused for a moment."""
         def read(name):
             try:
-                return conn.lget(name)
+                return [conn.lget(name)]
             except RuntimeError:
                 return None
 
         faults = []
         for name, known in self.known.items():
-            items = wait_until(f"{name} is read", lambda name=name: read(name))
+            [items] = wait_until(f"{name} is read", lambda name=name: read(name))
             items = [item.decode() for item in items]
             if set(items) & self.lost.get(name, set()):
                 known = known | self.lost[name]
@@ -397,6 +397,9 @@ class ServersRun(Run):
         for number in range(PROXIES):
             with self.cluster.proxy_conn(number) as conn:
                 self.faults += self.others.judge(conn)
+        with self.cluster.proxy_conn(0) as conn:
+            lost = self.others.lost
+            self.lost = sum(not set(map(bytes.decode, conn.lget(name))) & lost[name] for name in lost)
         for proxy in self.cluster.proxies:
             log = proxy.daemon.log()
             self.faults += [f"proxy {proxy.number}: {line}" for line in log.splitlines()
@@ -454,7 +457,7 @@ class ServersRun(Run):
         with self.cluster.proxy_conn(0) as conn:
             for start in range(0, OTHERS, 50):
                 keys = " ".join(f"{name}#" for name in names[start : start + 50])
-                places = conn.stats(f"where main - {keys}")
+                places = conn.stats(f"stats where main - {keys}")
                 found += [key[:-1] for key, place in places.items() if place == server.address]
         return found
 
@@ -485,5 +488,6 @@ class ServersRun(Run):
             f"plain keys: {sum(p.changes for p in self.plain)} changes, "
             f"{sum(p.hits for p in self.plain)} hits, {sum(p.misses for p in self.plain)} misses",
             f"{self.others.changes} changes of {OTHERS} other lists",
+            f"a server lost for good: of {len(self.others.lost)} lists {self.lost} were",
             f"longest answer {self.patience.longest_s:.2f} s",
         ])
