@@ -48,7 +48,7 @@ enum be_verb {
     BE_LINE,      /* one that may change something */
     BE_LINE_READ, /* one that changes nothing */
     BE_LINE_GET,  /* a `get` or, if asks_cas, a `gets`: any number of values, each a BE_HIT whose
-                     line is the key, then the last line */
+                     line is the key behind its "VALUE ", then the last line */
     /* What the server says of its own state: pairs of a name and a value, then BE_ANSWERED. */
     BE_STATS,
     /* Which nodes its cluster has, and which of them has which keys: BE_ANSWERED with a value. With

@@ -184,7 +184,7 @@ struct forward_part *forward_part_new(struct pending *p, struct slice key, enum 
 {
     struct worker *w = worker_of(p);
     struct forward_part *f = spare_take(&w->spare_exchanges);
-    f->parked = false;
+    f->parked = f->as_told = false;
     f->heeded = w->heeded;
     f->failed_over = false;
     f->own_key = NULL;

@@ -24,6 +24,7 @@ struct forward_part {
     bool failed; /* no reply: text says why */
     bool has_value;
     bool parked;      /* block or text is ours */
+    bool as_told;     /* value and its line stand in the server's answer as the client gets them */
     bool failed_over; /* it has asked the failover pool of its route */
     struct slice line;
     struct slice value;
