@@ -8,12 +8,20 @@
 #include "base/check.h"
 #include "base/memory.h"
 
-/* Spare ordinary blocks kept per thread: 4 MB, enough for a few hundred busy sockets. */
+/* Spare blocks kept per thread: 4 MB of ordinary ones, enough for a few hundred busy sockets, and
+ * small ones for as many requests as a busy worker has under way. */
 #define SPARE_MAX 256
+#define SMALL_SPARE_MAX 1024
+/* Where memory is little, small ones have this part of it. */
+#define SMALL_PART 16
 
-static unsigned spare_max = SPARE_MAX;
-static _Thread_local struct block *spare;
-static _Thread_local unsigned spare_count;
+struct spare {
+    struct block *first;
+    unsigned count;
+};
+
+static unsigned spare_max = SPARE_MAX, small_spare_max = SMALL_SPARE_MAX;
+static _Thread_local struct spare spare, small_spare;
 
 static struct block *allocate(size_t cap)
 {
@@ -38,17 +46,36 @@ static struct block *begin(struct block *b)
     return b;
 }
 
+static struct block *take(struct spare *list, size_t cap)
+{
+    struct block *b = list->first;
+    if (b == NULL) {
+        return begin(allocate(cap));
+    }
+    list->first = b->next_free;
+    list->count--;
+    return begin(b);
+}
+
+static void keep(struct spare *list, unsigned max, struct block *b)
+{
+    if (list->count >= max) {
+        deallocate(b);
+        return;
+    }
+    b->next_free = list->first;
+    list->first = b;
+    list->count++;
+}
+
 struct block *block_new(size_t cap)
 {
-    struct block *b;
-    if (cap <= BLOCK_BYTES && spare != NULL) {
-        b = spare;
-        spare = b->next_free;
-        spare_count--;
-    } else {
-        b = allocate(cap < BLOCK_BYTES ? BLOCK_BYTES : cap);
-    }
-    return begin(b);
+    return cap <= BLOCK_BYTES ? take(&spare, BLOCK_BYTES) : begin(allocate(cap));
+}
+
+struct block *block_new_small(void)
+{
+    return take(&small_spare, BLOCK_SMALL_BYTES);
 }
 
 struct block *block_new_exact(size_t cap)
@@ -77,10 +104,10 @@ void block_unref(struct block **slot)
     if (b == NULL || !drop_ref(b)) {
         return;
     }
-    if (b->cap == BLOCK_BYTES && spare_count < spare_max) {
-        b->next_free = spare;
-        spare = b;
-        spare_count++;
+    if (b->cap == BLOCK_BYTES) {
+        keep(&spare, spare_max, b);
+    } else if (b->cap == BLOCK_SMALL_BYTES) {
+        keep(&small_spare, small_spare_max, b);
     } else {
         deallocate(b);
     }
@@ -110,20 +137,32 @@ void block_append(struct block **slot, const void *p, size_t len)
     }
 }
 
+static unsigned least(size_t count, unsigned max)
+{
+    return count < max ? (unsigned)count : max;
+}
+
 void block_limit_spare(size_t bytes)
 {
-    size_t blocks = bytes / (sizeof(struct block) + BLOCK_BYTES);
-    spare_max = blocks < SPARE_MAX ? (unsigned)blocks : SPARE_MAX;
+    size_t small = bytes / SMALL_PART;
+    small_spare_max = least(small / (sizeof(struct block) + BLOCK_SMALL_BYTES), SMALL_SPARE_MAX);
+    spare_max = least((bytes - small) / (sizeof(struct block) + BLOCK_BYTES), SPARE_MAX);
+}
+
+static void drop(struct spare *list)
+{
+    while (list->first != NULL) {
+        struct block *b = list->first;
+        list->first = b->next_free;
+        deallocate(b);
+    }
+    list->count = 0;
 }
 
 void block_drop_spare(void)
 {
-    while (spare != NULL) {
-        struct block *b = spare;
-        spare = b->next_free;
-        deallocate(b);
-    }
-    spare_count = 0;
+    drop(&spare);
+    drop(&small_spare);
 }
 
 void block_thread_fini(void)

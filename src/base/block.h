@@ -19,6 +19,8 @@
 /* Room in an ordinary block, bytes: one read() of a busy socket. Such blocks are kept for reuse per
  * thread. */
 #define BLOCK_BYTES ((size_t)16384)
+/* The same in a small one: what one request writes, most often. These are kept, too. */
+#define BLOCK_SMALL_BYTES ((size_t)256)
 
 struct block {
     _Atomic uint32_t refs;
@@ -32,6 +34,9 @@ struct block {
  * Never NULL: the process ends when memory is gone, since limits are enforced before. Blocks count
  * in base/memory.h, spare ones too. */
 struct block *block_new(size_t cap);
+
+/* The same, a small one. */
+struct block *block_new_small(void);
 
 /* The same with room for exactly cap bytes, for what is kept for long. */
 struct block *block_new_exact(size_t cap);

@@ -42,6 +42,7 @@ struct engine *engine_create(const struct config *config, struct cache *const *c
     e->metrics = metrics;
     lists_init(&e->lists, plugin, config->tracked_lists, config->view_bytes);
     TAILQ_INIT(&e->all_ops);
+    TAILQ_INIT(&e->spare_ops);
     TAILQ_INIT(&e->runnable);
     TAILQ_INIT(&e->transactions);
     fetches_init(&e->fetches);
@@ -106,6 +107,11 @@ void engine_destroy(struct engine **slot)
         struct be_request *r = STAILQ_FIRST(&e->spare_requests);
         STAILQ_REMOVE_HEAD(&e->spare_requests, link);
         free(op_request_of(r));
+    }
+    while (!TAILQ_EMPTY(&e->spare_ops)) {
+        struct op *op = TAILQ_FIRST(&e->spare_ops);
+        TAILQ_REMOVE(&e->spare_ops, op, all);
+        free(op);
     }
     lists_fini(&e->lists);
     timers_fini(&e->timers);

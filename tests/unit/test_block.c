@@ -77,6 +77,14 @@ static void test_ordinary_blocks_are_used_again_and_come_back_empty(void **state
     assert_int_equal(a->used, 0);
     assert_int_equal(a->refs, 1);
     block_unref(&a);
+    a = block_new_small();
+    block_append(&a, "old", 3);
+    was = a;
+    block_unref(&a);
+    a = block_new_small();
+    assert_ptr_equal(a, was);
+    assert_int_equal(block_room(a), BLOCK_SMALL_BYTES);
+    block_unref(&a);
 }
 
 static void test_no_more_than_4_mb_of_spare_blocks_are_kept(void **state)

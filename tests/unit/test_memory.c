@@ -85,19 +85,26 @@ static void test_blocks_count_from_first_to_last_reference(void **state)
 static void test_spare_blocks_are_as_many_as_allowed(void **state)
 {
     (void)state;
-    struct block *blocks[20];
+    enum { COUNT = 40 };
+    const size_t ordinary = sizeof(struct block) + BLOCK_BYTES, limit = 5 * ordinary;
+    const size_t small = sizeof(struct block) + BLOCK_SMALL_BYTES;
+    struct block *blocks[2 * COUNT];
     block_drop_spare();
     uint64_t before = held_exactly();
-    block_limit_spare(5 * (sizeof(struct block) + BLOCK_BYTES));
-    for (int i = 0; i < 20; i++) {
+    block_limit_spare(limit);
+    for (int i = 0; i < COUNT; i++) {
         blocks[i] = block_new(1);
+        blocks[COUNT + i] = block_new_small();
     }
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 2 * COUNT; i++) {
         block_unref(&blocks[i]);
     }
-    assert_int_equal(held_exactly(), before + 5 * (sizeof(struct block) + BLOCK_BYTES));
+    uint64_t kept = held_exactly() - before;
+    assert_int_equal(kept / ordinary, 4);
+    assert_true(kept % ordinary > 10 * small && kept <= limit);
     block_limit_spare((size_t)4 << 20);
     block_drop_spare();
+    assert_int_equal(held_exactly(), before);
 }
 
 static void *take_here_give_there(void *arg)

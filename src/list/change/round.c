@@ -13,9 +13,6 @@
 enum { TAG_APPEND = 1, TAG_SIZE, TAG_GET, TAG_SIZE_BEFORE };
 
 #define READ_TRIES_MAX 3
-/* Room of a batch at first: most lists have one change at a time, and hundreds of lists may have
- * one at once. */
-#define BATCH_BYTES ((size_t)256)
 /* Between two looks at a log that has no room. */
 #define PROBE_PAUSE_US 1000
 
@@ -45,7 +42,7 @@ size_t round_call_bytes(const struct list_call *call)
 void round_add_write(struct op_round *round, struct list_call *call)
 {
     if (round->batch == NULL) {
-        round->batch = block_new_exact(BATCH_BYTES);
+        round->batch = block_new_small();
     }
     append_call(&round->batch, call);
     const struct list_policy *policy = call->policy;
@@ -60,7 +57,7 @@ void round_renew_batch(struct op_round *round)
     const struct list_call *call;
     round->fewer = false;
     block_unref(&round->batch);
-    round->batch = block_new_exact(BATCH_BYTES);
+    round->batch = block_new_small();
     TAILQ_FOREACH(call, &round->writes, link)
     {
         append_call(&round->batch, call);

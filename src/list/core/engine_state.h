@@ -32,6 +32,8 @@ struct engine {
     struct timer deadline_timer;    /* set for the first of them, or earlier */
     struct list_session ghosts;     /* the session of calls that were answered already */
     TAILQ_HEAD(, op) all_ops;
+    TAILQ_HEAD(, op) spare_ops; /* memory for others */
+    unsigned spare_op_count;
     TAILQ_HEAD(runnable_ops, op) runnable;
     struct fetches fetches;
     struct expiries expiries; /* writes that wait for a server's clock */

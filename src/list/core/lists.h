@@ -26,76 +26,34 @@ struct recent {
     unsigned changes;    /* this proxy's, by then: own_changes.h */
 };
 
+/* What most calls touch stands together, and the key behind it: from LIST_BUSY_FROM on. */
 struct list {
-    struct list *next; /* in the bucket */
-    uint64_t hash;
-    bool is_used; /* since forgetting came by last */
-    bool is_ready;
-    uint8_t key_len;
-    TAILQ_ENTRY(list) ready;
     TAILQ_ENTRY(list) lru;
-    const struct list_policy *policy;
-
-    struct call_queue queue;  /* waiting */
-    struct call_queue active; /* in operations, linked by list_call.active */
-    struct op *round;         /* the round of blind changes and head reads in progress */
-    bool round_writes;        /* that round carries changes that are not answered yet */
-    struct op *held_round;    /* one whose reads wait for a transaction (held_reads.h): changes go
-                                 on in rounds of their own, reads wait for its end */
-    enum list_wish wish;      /* for schedule.c */
-    bool is_waiting;          /* for memory to grant that: in lists.waiting */
     TAILQ_ENTRY(list) waiting;
-    struct op *exact;         /* the exact operation in progress, also an lpop */
-    struct op *turns;         /* the batch of changes and looks in turns in progress */
-    struct op *compaction;    /* the compaction in progress, unless it is merging */
-    struct op *merge;         /* the one that is: merges are long, flips go on beside them */
-    struct op *put;           /* the replacement of the whole content in progress */
-    struct op *forget;        /* the lpurge in progress */
-    struct op *publisher;     /* which of the four is publishing: changes of this worker wait */
-    struct op *renewal;       /* the one that renews its time to live */
-    struct op *settler;       /* the one that finds out what became of intents: held_reads.h */
-    struct head_open met;     /* what was met by those reads that it holds, or has held last */
-    struct op *finisher;      /* the one that finishes transactions: finish.h */
-    bool wants_finish;        /* a wish for that, for schedule.c */
+    struct head_open met; /* what was met by those reads that held_round holds, or has held last */
+    struct op *renewal;   /* the one that renews its time to live */
+    struct op *settler;   /* the one that finds out what became of intents: held_reads.h */
+    struct op *finisher;  /* the one that finishes transactions: finish.h */
     int64_t finish_grace_s;   /* of those that are older; GRACE_NONE: of all */
     uint64_t finish_after_us; /* no such wish of its own accord before */
     struct op *writer;        /* dialects: what changes it, or folds it */
     struct op *reader;        /* dialects: what reads it */
-    unsigned ops;             /* operations of any kind */
 
     /* This worker's transactions on it: tx/queue.h. */
     TAILQ_HEAD(, tx_part) transactions;
 
-    /* What stands under the head's name is one, as last seen: appends need no look at it. */
-    bool has_head;
-    /* Instead, that name holds a head that says the list is missing: format/absent.h. */
-    bool is_absent;
-    /* What the head says of a cap, as last seen. */
-    struct cap cap;
-    uint64_t cap_after_us; /* no compaction is wished for its sake before */
-    uint64_t folded_bytes; /* of a capped list: what its log amounts to, as last seen; 0: not known
-                            */
-    /* The head's size as last seen, and what this worker appended since. */
-    bool size_known;
-    uint64_t size_bytes, appended_bytes;
-    uint64_t appended_total; /* by this worker, ever */
-    uint64_t header_bytes;
-    bool head_full; /* a change found a short log, and no room for it in the item all the same */
+    uint64_t cap_after_us; /* no compaction is wished for the cap's sake before */
     struct list_extent extent;
     bool has_no_runs;        /* as far as known; false when nothing is known */
-    uint64_t item_size_max;  /* of the head's server; 0 = not known */
     bool no_times;           /* its servers do not tell times to live: be_reply */
     const char *head_server; /* name of the server that answered last for the head, or NULL */
 
-    struct view *view;  /* the content as of the last read, or NULL */
-    size_t view_bytes;  /* memory it was counted with */
+    size_t view_bytes;  /* memory that the view was counted with */
     struct op *viewing; /* the operation that brings it up to date */
     bool view_lags;     /* a head was seen whose runs it does not have; reads bring them in */
     /* A sublist of that run was missing when a read asked for it last; zero: none was. Names never
      * return, so while a head names the run, the list may be damaged. */
     struct name suspect;
-    /* For which head the view may answer without a look at the server. */
-    struct recent recent;
     TAILQ_ENTRY(list) view_lru;
     struct ends *ends; /* what is known of the ends of a queue, or NULL */
     TAILQ_ENTRY(list) ends_lru;
@@ -106,35 +64,80 @@ struct list {
     uint64_t index_after_us; /* no reads by an index before */
     TAILQ_ENTRY(list) outline_lru;
 
-    struct timer append_backoff; /* set while this worker's appends wait for the sake of others'
-                                    flips */
-    uint32_t trip_us;            /* round trip of the head's server; 0 = not known. See backoff.h */
-    uint64_t crowded_us;  /* when the log was first seen over backoff.c's line; 0 = it is not */
-    uint64_t patience_us; /* until then another worker's compaction of it is waited for */
-    uint64_t compact_after_us; /* no automatic compaction before */
+    uint64_t patience_us;      /* until then another worker's compaction of it is waited for */
     unsigned compact_failures; /* in a row */
     struct name wish_run;      /* WISH_CLEAR, WISH_HEAL */
     uint64_t touch_after_us;
-    uint64_t expires_us; /* mono_us in which the head expires, as last seen; 0: never, or not known
-                          */
     uint64_t renew_after_us;
-    bool wants_renewal; /* a transaction has changed it: renew.h */
     bool knows_clock;
     int64_t clock_lead_s; /* what the head's server's clock shows, less the proxy's, as seen last */
-    int64_t wanted_until_s; /* an ltouch waits for sublists that live until then; INT64_MAX: for
-                               ever; see list_wanted_until_s */
-    uint64_t wanted_by_us;  /* the ltouch's deadline */
-    bool has_turns; /* sessions wait that change it and look into it in turns: change/turns.h
-                     */
-    uint64_t turns_after_us; /* these go one by one before */
+    int64_t wanted_until_s;  /* an ltouch waits for sublists that live until then; INT64_MAX: for
+                                ever; see list_wanted_until_s */
+    uint64_t wanted_by_us;   /* the ltouch's deadline */
+    uint64_t turns_after_us; /* sessions go one by one before: has_turns */
     unsigned turns_failures; /* in a row */
-
-    bool is_native;        /* as far as this worker knows; else the plugin schedules it */
-    bool wants_compaction; /* set by operations of the plugin, for its schedule */
+    bool wants_compaction;   /* set by operations of the plugin, for its schedule */
     void *plugin_state; /* the plugin's own memory (plugin.h); NULL: the layout is the engine's */
 
+    struct view *view; /* the content as of the last read, or NULL */
+    /* For which head the view may answer without a look at the server. */
+    struct recent recent;
+    uint64_t crowded_us; /* when the log was first seen over backoff.c's line; 0 = it is not */
+    uint64_t compact_after_us; /* no automatic compaction before */
+
+    struct op *round;      /* the round of blind changes and head reads in progress */
+    struct op *held_round; /* one whose reads wait for a transaction (held_reads.h): changes go
+                              on in rounds of their own, reads wait for its end */
+    struct op *exact;      /* the exact operation in progress, also an lpop */
+    struct op *turns;      /* the batch of changes and looks in turns in progress */
+    struct op *compaction; /* the compaction in progress, unless it is merging */
+    struct op *merge;      /* the one that is: merges are long, flips go on beside them */
+    struct op *put;        /* the replacement of the whole content in progress */
+    struct op *forget;     /* the lpurge in progress */
+    struct op *publisher;  /* which of the four is publishing: changes of this worker wait */
+    struct timer append_backoff; /* set while this worker's appends wait for the sake of others'
+                                    flips */
+
+    /* What the head says of a cap, as last seen. */
+    struct cap cap;
+    uint64_t folded_bytes; /* of a capped list: what its log amounts to, as last seen; 0: not known
+                            */
+    uint64_t expires_us; /* mono_us in which the head expires, as last seen; 0: never, or not known
+                          */
+    uint64_t item_size_max; /* of the head's server; 0 = not known */
+    /* The head's size as last seen, and what this worker appended since. */
+    uint64_t size_bytes, appended_bytes;
+    uint64_t appended_total; /* by this worker, ever */
+    uint64_t header_bytes;
+
+    enum list_wish wish; /* for schedule.c */
+    unsigned ops;        /* operations of any kind */
+    uint32_t trip_us;    /* round trip of the head's server; 0 = not known. See backoff.h */
+    bool size_known;
+    bool head_full;    /* a change found a short log, and no room for it in the item all the same */
+    bool round_writes; /* the round carries changes that are not answered yet */
+    bool is_waiting;   /* for memory to grant the wish: in lists.waiting */
+    bool wants_finish; /* a wish for the finisher, for schedule.c */
+    bool wants_renewal; /* a transaction has changed it: renew.h */
+    bool has_turns;     /* sessions wait that change it and look into it in turns: change/turns.h */
+    /* What stands under the head's name is one, as last seen: appends need no look at it. */
+    bool has_head;
+    /* Instead, that name holds a head that says the list is missing: format/absent.h. */
+    bool is_absent;
+    bool is_native; /* as far as this worker knows; else the plugin schedules it */
+    bool is_ready;
+    bool is_used; /* since forgetting came by last */
+    uint8_t key_len;
+
+    struct call_queue queue;  /* waiting */
+    struct call_queue active; /* in operations, linked by list_call.active */
+    TAILQ_ENTRY(list) ready;
+    const struct list_policy *policy;
+    struct list *next; /* in the bucket */
+    uint64_t hash;
     char key[];
 };
+#define LIST_BUSY_FROM offsetof(struct list, view)
 
 struct lists {
     const struct list_plugin *plugin;

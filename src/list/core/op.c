@@ -8,10 +8,28 @@
 #include "base/number.h"
 #include "list/core/engine_state.h"
 
+/* Most operations fit into this. Those that have ended are kept for others: as many as a busy
+ * worker has under way. */
+#define ROOM_BYTES 1024u
+#define SPARE_MAX 1024u
+
+static struct op *allocate(struct engine *e, size_t size)
+{
+    struct op *op = TAILQ_FIRST(&e->spare_ops);
+    if (size <= ROOM_BYTES && op != NULL) {
+        TAILQ_REMOVE(&e->spare_ops, op, all);
+        e->spare_op_count--;
+    } else {
+        op = malloc(size < ROOM_BYTES ? ROOM_BYTES : size);
+        CHECK(op != NULL);
+    }
+    memset(op, 0, size);
+    return op;
+}
+
 void *op_create(struct engine *e, struct list *list, size_t size, op_step *step, op_fini *fini)
 {
-    struct op *op = calloc(1, size);
-    CHECK(op != NULL);
+    struct op *op = allocate(e, size);
     memory_take(size);
     op->size_bytes = size;
     op->co.waiting = "";
@@ -46,7 +64,12 @@ static void op_free(struct engine *e, struct op *op)
 {
     TAILQ_REMOVE(&e->all_ops, op, all);
     memory_give(op->size_bytes);
-    free(op);
+    if (op->size_bytes <= ROOM_BYTES && e->spare_op_count < SPARE_MAX) {
+        TAILQ_INSERT_HEAD(&e->spare_ops, op, all);
+        e->spare_op_count++;
+    } else {
+        free(op);
+    }
 }
 
 void op_wake(struct engine *e, struct op *op)
@@ -208,8 +231,6 @@ struct be_request *request_new(struct engine *e, const struct list *list, enum b
 
 void request_free(struct engine *e, struct be_request **slot)
 {
-    /* As many as a busy worker has under way; the rest goes back to the allocator. */
-    enum { SPARE_MAX = 1024 };
     struct be_request *r = *slot;
     *slot = NULL;
     block_unref(&r->block);

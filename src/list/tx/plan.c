@@ -83,7 +83,7 @@ static void part_init(struct engine *e, struct op_tx *o, const struct call_list 
     part->tx = o;
     part->list = lists_get(&e->lists, from->key, from->policy);
     part->list->ops++;
-    part->entries = block_new_exact(256);
+    part->entries = block_new_small();
     for (size_t i = 0; i < from->change_count; i++) {
         take_change(o, part, &from->changes[i]);
     }
