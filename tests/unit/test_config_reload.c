@@ -17,16 +17,6 @@
     "[proxy]\nslow_ms = 100\n[pool a]\nservers = s:1, t:2\n[pool b]\nservers = u:1\n" \
     "[lists]\nmax_item_bytes = 99\n[lists x:]\nttl_s = 5\n[lists longer:]\ndialect = simple\n"
 
-static struct config *read_config(const char *text)
-{
-    struct config *config = config_create();
-    if (config_load_bytes(config, text, strlen(text)) != 0 ||
-        config_finish(config, config_error) != 0) {
-        fail_msg("%s", config_error);
-    }
-    return config;
-}
-
 struct told {
     char text[4096];
     size_t n;
@@ -44,7 +34,7 @@ static void tell(void *arg, const struct config_change *change)
 
 static void differs(const char *before, const char *after, const char *expected)
 {
-    struct config *now = read_config(before), *next = read_config(after);
+    struct config *now = good(before), *next = good(after);
     struct told told = {.n = 0};
     config_compare(now, next, tell, &told);
     assert_string_equal(told.text, expected);
@@ -101,12 +91,12 @@ static void test_sections_that_come_and_go(void **state)
 static void test_what_is_live_is_adopted_and_nothing_else(void **state)
 {
     (void)state;
-    struct config *now = read_config(NOW);
+    struct config *now = good(NOW);
     struct config *next =
-        read_config("# a line more\n[lists x:]\nttl_s = 6\n[lists longer:]\ndialect = signed\n"
-                    "log_limit_bytes = 300\n[pool b]\nservers = u:1\nmax_pending = 5\n[pool a]\n"
-                    "servers = s:1, t:2, v:3\n[proxy]\nslow_ms = 7\nthreads = 3\n[lists]\n"
-                    "max_item_bytes = 98\n");
+        good("# a line more\n[lists x:]\nttl_s = 6\n[lists longer:]\ndialect = signed\n"
+             "log_limit_bytes = 300\n[pool b]\nservers = u:1\nmax_pending = 5\n[pool a]\n"
+             "servers = s:1, t:2, v:3\n[proxy]\nslow_ms = 7\nthreads = 3\n[lists]\n"
+             "max_item_bytes = 98\n");
     const struct pool_config *b = &now->pools[1];
     const struct list_policy *longer = config_list_policy(now, SLICE_LIT("longer:k"));
     memcpy(next->pools[0].password, "new", sizeof "new");
