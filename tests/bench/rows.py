@@ -3,6 +3,7 @@
 
 import collections
 import dataclasses
+import functools
 import random
 import re
 import typing
@@ -16,6 +17,8 @@ MEMBER_BYTES = 11
 LISTS = 10_000
 LISTS_ZIPF = 80_000  # a few busy lists, and many that are seldom used
 LIST_SHORT = 100  # members of a short list
+STALE = "max_stale_ms = 10000, view_bytes = 256m"
+STALE_SECTIONS = {"proxy": {"view_bytes": "256m"}, "lists": {"max_stale_ms": 10_000}}
 
 
 @dataclasses.dataclass
@@ -182,8 +185,9 @@ def empty_list(side):
     side.drop("hot")
 
 
-def pair(arena):
-    return arena.mclistd(arena.memcacheds()), arena.redis()
+def pair(arena, sections=None):
+    """sections: of ours, with their settings."""
+    return arena.mclistd(arena.memcacheds(), lists=sections), arena.redis()
 
 
 def nothing_there(arena, _row):
@@ -194,16 +198,16 @@ def nothing_there(arena, _row):
     return ours, redis
 
 
-def long_list(arena, _row):
-    sides = pair(arena)
+def long_list(arena, _row, sections=None):
+    sides = pair(arena, sections)
     for side in sides:
         fill_long(side)
     return sides
 
 
-def short_lists(count):
+def short_lists(count, sections=None):
     def prepare(arena, _row):
-        sides = pair(arena)
+        sides = pair(arena, sections)
         members = [member(i) for i in range(LIST_SHORT)]
         for side in sides:
             side.fill((f"list:{i:04}", members) for i in range(count))
@@ -325,6 +329,26 @@ LIST = [
         lambda side: [side.length("hot", MEMBERS)],
         ops_target=0.8,
         cpu_target=1.5,
+    ),
+    list_row(
+        "lhas-10000-lists-stale",
+        f"lhas on 10,000 lists of 100 (SISMEMBER), {STALE}",
+        8,
+        32,
+        short_lists(LISTS, STALE_SECTIONS),
+        lambda side: [side.has("list:%04k", MEMBER)],
+        options={"members": 2 * LIST_SHORT},
+        ops_target=3.0,
+        cpu_target=0.4,
+    ),
+    list_row(
+        "llen-200000-stale",
+        f"llen of a list of {MEMBERS:,} (SCARD), {STALE}",
+        8,
+        32,
+        functools.partial(long_list, sections=STALE_SECTIONS),
+        lambda side: [side.length("hot", MEMBERS)],
+        ops_target=3.0,
     ),
 ]
 

@@ -348,11 +348,15 @@ class Arena:
 
     def mclistd(self, memcacheds, name="mclistd", timeout_ms=10_000, threads=1, lists=None):
         """By default with patience, for machines that are busy with something else. lists: sections
-        of lists with their settings."""
+        of lists with their settings, and more of [proxy]."""
         config = {
-            "proxy": {"threads": threads, "max_connections": 15000},
-            "pool main": {"timeout_ms": timeout_ms},
             **(lists or {}),
+            "proxy": {
+                "threads": threads,
+                "max_connections": 15000,
+                **(lists or {}).get("proxy", {}),
+            },
+            "pool main": {"timeout_ms": timeout_ms},
         }
         daemon = self._start(lambda: Daemon(self.folder, memcacheds, config))
         servers = {"mclistd": daemon.process}
