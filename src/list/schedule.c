@@ -369,7 +369,7 @@ static void grant_wish(struct engine *e, struct list *list)
     }
     if (wish == WISH_CLEAR || wish == WISH_HEAL) {
         compact_start_on(e, list, wish == WISH_HEAL ? COMPACT_HEAL : COMPACT_CLEAR,
-                         &list->wish_run);
+                         &list->wish_about);
     } else {
         compact_start(e, list, wish == WISH_COMPACT_LATE);
     }

@@ -183,6 +183,48 @@ static void test_lstat_that_gets_no_answer_does_not_guess(void **state)
     expect_done(s, LIST_SERVER_ERROR, NULL);
 }
 
+/* ---- on_damaged = miss ---- */
+
+/* The list is to be cleared for the sake of the second sublist. */
+static void expect_wish_to_clear(struct script *s)
+{
+    s->rig.config->lists[0].on_damaged = ON_DAMAGED_MISS;
+    submit(s, LIST_GET);
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD);
+    expect_reading(s);
+    expect_reading(s);
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD);
+    expect_reading(s);
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD); /* to compact it */
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD); /* to rewrite it */
+}
+
+static void test_a_damaged_list_is_cleared_behind_a_last_look(void **state)
+{
+    struct script *s = *state;
+    expect_wish_to_clear(s);
+    script_expect(s, BE_PROBE, "k#" FIRST_RUN ".1", BE_MISS, NULL);
+    script_expect(s, BE_CAS, "k#", BE_STORED, NULL);
+}
+
+/* The list has moved to a server that has the sublist. */
+static void test_a_list_that_is_whole_again_is_not_cleared(void **state)
+{
+    struct script *s = *state;
+    expect_wish_to_clear(s);
+    script_expect(s, BE_PROBE, "k#" FIRST_RUN ".1", BE_HIT, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD);
+}
+
+/* Nor while it is not known. */
+static void test_a_list_whose_sublist_cannot_be_asked_for_is_not_cleared(void **state)
+{
+    struct script *s = *state;
+    expect_wish_to_clear(s);
+    script_expect(s, BE_PROBE, "k#" FIRST_RUN ".1", BE_DOWN, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +236,9 @@ int main(void)
         script_test(test_lstat_looks_whether_sublists_are_there),
         script_test(test_lstat_of_a_head_that_is_old_looks_again),
         script_test(test_lstat_that_gets_no_answer_does_not_guess),
+        script_test(test_a_damaged_list_is_cleared_behind_a_last_look),
+        script_test(test_a_list_that_is_whole_again_is_not_cleared),
+        script_test(test_a_list_whose_sublist_cannot_be_asked_for_is_not_cleared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -471,10 +471,11 @@ void compact_start(struct engine *e, struct list *list, bool is_late)
 }
 
 void compact_start_on(struct engine *e, struct list *list, enum compact_goal goal,
-                      const struct name *run)
+                      const struct name_range *about)
 {
     struct op_compact *c = create(e, list, goal);
-    c->run = *run;
+    c->run = about->name;
+    c->missing_number = about->count;
     c->about_run = true;
     op_start(e, &c->op);
 }

@@ -36,9 +36,10 @@ bool compact_has_room(const struct engine *e, const struct list *list);
  * another proxy should have compacted the list and does not seem to; when that one has announced
  * something lately, the work is left to it after all. */
 void compact_start(struct engine *e, struct list *list, bool is_late);
-/* The same for the sake of one run: COMPACT_HEAL, or COMPACT_CLEAR of a damaged list. */
+/* The same for the sake of one run: COMPACT_HEAL, or COMPACT_CLEAR of a list that lacks the sublist
+ * of it whose number is the count. */
 void compact_start_on(struct engine *e, struct list *list, enum compact_goal goal,
-                      const struct name *run);
+                      const struct name_range *about);
 /* The same for an ldrop or lcompact, which it answers. */
 void compact_start_for(struct engine *e, struct list *list, struct list_call *call);
 
@@ -51,7 +52,7 @@ enum step_result {
     STEP_UNKNOWN,  /* the outcome of a write is not known: nothing may be deleted */
 };
 
-enum { TAG_CAS = TAG_OWN, TAG_DROP, TAG_CLOCK };
+enum { TAG_CAS = TAG_OWN, TAG_DROP, TAG_CLOCK, TAG_PROBE };
 
 /* A run that this compaction has written, and until when its sublists live. */
 struct lasting {
@@ -89,7 +90,8 @@ struct op_compact {
     struct plan plan;
     enum step_result result;
     unsigned tries;
-    struct name run; /* COMPACT_HEAL, and COMPACT_CLEAR when about_run */
+    struct name run;         /* COMPACT_HEAL, and COMPACT_CLEAR when about_run */
+    uint32_t missing_number; /* of the latter's sublist that is missing */
     bool about_run;
     bool is_late;      /* see compact_start */
     bool purge_failed; /* PLAN_PURGE_FIRST; error says why */
@@ -171,7 +173,8 @@ bool life_settle(struct op_compact *c, struct layout *layout);
 const struct fold *compact_log(struct op_compact *c);
 /* There is no list: is that news, or this compaction's own doing? */
 bool compact_found_nothing(const struct op_compact *c);
-/* Publishes c->head as build makes it, by CAS, again on a conflict. Ends with c->result. */
+/* Publishes c->head as build makes it, by CAS, again on a conflict. Ends with c->result. A damaged
+ * list is cleared only where the sublist is missing behind the head that is replaced. */
 enum progress publish_step(struct engine *e, struct op_compact *c, const struct op_event *event,
                            publish_build *build);
 

@@ -37,6 +37,7 @@ void compact_note_damage(struct engine *e, struct op_compact *c)
     if (c->op.list->policy->on_damaged == ON_DAMAGED_MISS) {
         c->goal = COMPACT_CLEAR;
         c->run = c->scan.missing.name;
+        c->missing_number = c->scan.missing.count;
         c->about_run = true;
         c->result = STEP_CONFLICT;
     }
@@ -95,6 +96,24 @@ static void emit_head(struct engine *e, struct op_compact *c)
     emit_cas_for(e, &c->op, c->head, &life, c->value, TAG_CAS);
 }
 
+/* What was missing may be there: a list that moves can have lost it on its old server, behind the
+ * copy. Then the compaction goes on as any other. */
+static bool is_still_missing(struct op_compact *c, const struct op_event *event)
+{
+    if (event->status == BE_MISS) {
+        return true;
+    }
+    if (event->status == BE_HIT) {
+        c->goal = c->call != NULL ? COMPACT_FULL : COMPACT_AUTO;
+        c->about_run = false;
+        c->result = STEP_CONFLICT;
+    } else {
+        op_error_text(event, c->error);
+        c->result = STEP_FAILED;
+    }
+    return false;
+}
+
 enum progress publish_step(struct engine *e, struct op_compact *c, const struct op_event *event,
                            publish_build *build)
 {
@@ -110,6 +129,13 @@ enum progress publish_step(struct engine *e, struct op_compact *c, const struct 
             CO_AWAIT(co, "reading head to publish again");
             if (!compact_take_head(e, c, event)) {
                 c->foreign = event->status == BE_HIT;
+                break;
+            }
+        }
+        if (c->plan.kind == PLAN_CLEAR && c->about_run) {
+            emit_probe_sublist(e, op, &c->run, c->missing_number, TAG_PROBE);
+            CO_AWAIT(co, "looking once more for the missing sublist");
+            if (!is_still_missing(c, event)) {
                 break;
             }
         }

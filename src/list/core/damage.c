@@ -20,7 +20,7 @@ void list_report_damage(struct engine *e, struct list *list, const struct name_r
         log_error("%s%s", error, more);
     }
     if (list->policy->on_damaged == ON_DAMAGED_MISS) {
-        lists_wish(&e->lists, list, WISH_CLEAR, &missing->name);
+        lists_wish(&e->lists, list, WISH_CLEAR, missing);
     }
 }
 

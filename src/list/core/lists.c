@@ -316,14 +316,15 @@ struct list *lists_take_ready(struct lists *lists)
     return list;
 }
 
-void lists_wish(struct lists *lists, struct list *list, enum list_wish wish, const struct name *run)
+void lists_wish(struct lists *lists, struct list *list, enum list_wish wish,
+                const struct name_range *about)
 {
     if (list->compaction != NULL || list->wish != WISH_NONE) {
         return;
     }
     list->wish = wish;
-    if (run != NULL) {
-        list->wish_run = *run;
+    if (about != NULL) {
+        list->wish_about = *about;
     }
     lists_mark_ready(lists, list);
 }

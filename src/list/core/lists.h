@@ -15,8 +15,8 @@ enum list_wish {
     WISH_NONE,
     WISH_COMPACT,      /* the log is long */
     WISH_COMPACT_LATE, /* the same, and the proxy that should compact it does not seem to */
-    WISH_CLEAR,        /* a sublist of wish_run is missing, and on_damaged = miss */
-    WISH_HEAL,         /* a sublist of wish_run is missing, and this process has it in its cache */
+    WISH_CLEAR,        /* a sublist is missing, and on_damaged = miss */
+    WISH_HEAL,         /* a sublist is missing, and this process has it in its cache */
 };
 
 /* read/recent.h */
@@ -64,9 +64,10 @@ struct list {
     uint64_t index_after_us; /* no reads by an index before */
     TAILQ_ENTRY(list) outline_lru;
 
-    uint64_t patience_us;      /* until then another worker's compaction of it is waited for */
-    unsigned compact_failures; /* in a row */
-    struct name wish_run;      /* WISH_CLEAR, WISH_HEAL */
+    uint64_t patience_us;         /* until then another worker's compaction of it is waited for */
+    unsigned compact_failures;    /* in a row */
+    struct name_range wish_about; /* WISH_CLEAR, WISH_HEAL: the run, and the missing sublist's
+                                     number */
     uint64_t touch_after_us;
     uint64_t renew_after_us;
     bool knows_clock;
@@ -172,10 +173,11 @@ struct list *lists_find(const struct lists *lists, struct slice key);
 /* Asks for the list to be looked at in this run. */
 void lists_mark_ready(struct lists *lists, struct list *list);
 struct list *lists_take_ready(struct lists *lists);
-/* Asks for a compaction in this run, unless the list has one under way or a wish for one. run: for
- * WISH_CLEAR and WISH_HEAL, else NULL. */
+/* Asks for a compaction in this run, unless the list has one under way or a wish for one. about:
+ * for WISH_CLEAR and WISH_HEAL the run, and the missing sublist's number as its count; else NULL.
+ */
 void lists_wish(struct lists *lists, struct list *list, enum list_wish wish,
-                const struct name *run);
+                const struct name_range *about);
 /* The list joins those that wait, unless it is there; or leaves them, and the next one is marked as
  * ready. */
 void lists_wait(struct lists *lists, struct list *list);

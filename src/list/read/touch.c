@@ -12,7 +12,7 @@ struct op_touch {
     size_t run;
     uint32_t number;
     bool gone;
-    struct name gone_run;
+    struct name_range gone_from; /* the first of them */
 };
 
 /* A tag tells which run the answer is about. */
@@ -40,11 +40,11 @@ static enum progress touch_step(struct engine *e, struct op *op, const struct op
         CO_AWAIT(co, "touching sublists");
         if (event->status == BE_MISS && !t->gone) {
             t->gone = true;
-            t->gone_run = t->head->runs[event->tag].range.name;
+            t->gone_from = (struct name_range){t->head->runs[event->tag].range.name, 0};
         }
     }
     if (t->gone) {
-        lists_wish(&e->lists, op->list, WISH_HEAL, &t->gone_run);
+        lists_wish(&e->lists, op->list, WISH_HEAL, &t->gone_from);
     }
     CO_END(co);
 }
