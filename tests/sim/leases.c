@@ -82,7 +82,7 @@ void leases_append(struct oracle *o, unsigned list, const struct purpose *purpos
         } else {
             call->pends = true;
             /* An ldrop leaves a head for a moment where it meets a lease or transactions. */
-            call->is_void = a->given_count == 0 && o->txs == NULL && !o->cluster.moving;
+            call->is_void = a->token == 0 && !a->decides && !o->cluster.moving;
             pend(a, call);
         }
     }
@@ -145,8 +145,10 @@ void leases_compare(struct oracle *o, unsigned list, const struct stored *stored
     struct absence *a = &o->list[list].absence;
     if (!stored->exists || !stored->absent || stored->cleared) {
         leases_forget(o, list);
+        a->decides = false;
         return;
     }
+    a->decides = a->decides || stored->intents + stored->decisions > 0;
     if (gives) {
         leases_check_over(o, list, now_s, "another lease is given");
         struct pending *pending = a->pending;

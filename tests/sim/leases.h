@@ -34,6 +34,7 @@ struct absence {
     size_t pending_count, pending_cap;
     struct lease_mark *given;
     size_t given_count, given_cap;
+    bool decides; /* the head is there for the sake of transactions */
 };
 
 void leases_fini(struct absence *a);

@@ -124,6 +124,20 @@ static void test_a_dropped_primary_keeps_its_head(void **state)
     script_expect_done(s, LIST_NOT_STORED);
 }
 
+/* What it had to keep is done before the head is written anew: the head is not left empty. */
+static void test_a_dropped_primary_that_is_done_is_removed(void **state)
+{
+    struct script *s = *state;
+    s->rig.config->lists[0].on_missing = ON_MISSING_REFUSE;
+    script_submit(s, LIST_DROP, NULL, 0);
+    expect_not_finished(s, "^1\n" RESIDUE "+1:a");
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n" RESIDUE "+1:a");
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n" RESIDUE "+1:a&15:" T " d");
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n" RESIDUE "+1:a&15:" T " d");
+    script_expect(s, BE_CAS_DELETE, "k#", BE_STORED, NULL);
+    script_expect_done(s, LIST_OK);
+}
+
 /* A worker that reads a list and finds its log over the limit compacts it, of its own accord. */
 static void begin_compaction(struct script *s, unsigned log_limit_bytes)
 {
@@ -274,6 +288,7 @@ int main(void)
         script_test(test_a_primary_gets_no_time_to_live),
         script_test(test_a_content_keeps_what_a_primary_must_keep),
         script_test(test_a_dropped_primary_keeps_its_head),
+        script_test(test_a_dropped_primary_that_is_done_is_removed),
         script_test(test_a_compaction_folds_what_is_decided),
         script_test(test_a_compaction_settles_what_was_left),
         script_test(test_a_compaction_settles_what_fills_the_log),

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "list/core/backoff.h"
+#include "list/core/engine_state.h"
 #include "list/format/head.h"
 #include "support_engine.h"
 
@@ -271,6 +273,31 @@ static void a_read_renews_where_reads_do(void **state)
     script_expect_done(s, LIST_OK);
 }
 
+/* A read renews the list as far as its sublists live, and has these written anew. The head is on
+ * disk, so that each of the two is a CAS: the one is in the way of the other, which does not leave
+ * that to other workers, however far the server is. */
+static void a_renewal_beyond_the_sublists_is_not_given_up_at_a_conflict(void **state)
+{
+#define LASTING "^1 @1700000100 aaaaaaaaaaaaa.1:275:13\n"
+    struct script *s = *state;
+    renew(s, 50000, TTL_RENEW_READ);
+    submit(s, LIST_TTL);
+    list_note_trip(lists_find(&s->rig.engine->lists, SLICE_LIT("k")), 10000);
+    find_head(s, LASTING, 50);
+    find_head(s, LASTING, 50);
+    answer_clock(s, BE_HIT, 50, 1700000000);
+    (void)engine_run(s->rig.engine, s->rig.now);
+    struct be_request *renewal = rig_take(&s->rig, BE_CAS, "k#");
+    find_head(s, LASTING, 50);
+    script_expect(s, BE_APPEND, "k#", BE_NOT_STORED, NULL);
+    find_head(s, LASTING, 50);
+    rig_answer(&s->rig, renewal, BE_STORED, NULL, -1);
+    answer_clock(s, BE_HIT, 100, 1700000000);
+    rig_answer(&s->rig, rig_take(&s->rig, BE_CAS, "k#"), BE_EXISTS, NULL, -1);
+    find_head(s, LASTING, 100);
+    (void)rig_take(&s->rig, BE_APPEND, "k#"); /* once more */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +314,7 @@ int main(void)
         script_test(a_blind_change_is_followed_by_a_renewal),
         script_test(nothing_is_renewed_before_an_eighth_is_over),
         script_test(a_read_renews_where_reads_do),
+        script_test(a_renewal_beyond_the_sublists_is_not_given_up_at_a_conflict),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,8 +111,10 @@ static bool may_go_on(const struct engine *e, const struct op_compact *c)
     if (c->result == STEP_DONE) {
         return true;
     }
-    /* Where the server is far, others have compacted meanwhile, or will. */
-    return c->call != NULL || (c->conflicts < AUTO_CONFLICTS_MAX && !list_is_far(c->op.list));
+    /* Where the server is far, others have compacted meanwhile, or will: not so if only the sublists'
+     * time is at stake. */
+    bool leaves = list_is_far(c->op.list) && !c->extends;
+    return c->call != NULL || (c->conflicts < AUTO_CONFLICTS_MAX && !leaves);
 }
 
 static void finish_call(struct engine *e, struct op_compact *c, bool finished)
@@ -246,13 +248,18 @@ static bool announced_lately(const struct engine *e, const struct head *head)
     return false;
 }
 
-static void choose(struct engine *e, struct op_compact *c)
+struct plan compact_plan(const struct engine *e, struct op_compact *c)
 {
     bool about_run = c->goal == COMPACT_HEAL || (c->goal == COMPACT_CLEAR && c->about_run);
+    return plan_choose(c->head, compact_log(c), c->op.list->policy, list_log_limit(c->op.list),
+                       c->goal, about_run ? &c->run : NULL, e->now.wall_s, c->over_s,
+                       c->purge_failed);
+}
+
+static void choose(struct engine *e, struct op_compact *c)
+{
     cap_note_size(c);
-    c->plan =
-        plan_choose(c->head, compact_log(c), c->op.list->policy, list_log_limit(c->op.list),
-                    c->goal, about_run ? &c->run : NULL, e->now.wall_s, c->over_s, c->purge_failed);
+    c->plan = compact_plan(e, c);
     count_bytes(e, c, held_bytes(c));
     if (c->is_late && c->steps == 0 && announced_lately(e, c->head)) {
         c->plan.kind = PLAN_NOTHING;

@@ -143,6 +143,8 @@ void cap_choose(struct op_compact *c);
 /* Notes how long a capped list's log has to be at least. */
 void cap_note_size(struct op_compact *c);
 
+/* What c->head needs, as c->goal says. */
+struct plan compact_plan(const struct engine *e, struct op_compact *c);
 /* Is its time over? */
 bool compact_over(const struct engine *e, const struct op_compact *c);
 /* Takes a head's reply into c->head; false (with c->head = NULL, and error) when there is none or

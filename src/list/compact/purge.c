@@ -171,17 +171,11 @@ enum progress purge_step(struct engine *e, struct op_compact *c, const struct op
     CO_END(co);
 }
 
-/* A damaged list is cleared only while it is damaged: a client may have filled it anew since. */
-static bool still_damaged(struct op_compact *c)
-{
-    return plan_choose(c->head, compact_log(c), c->op.list->policy, list_log_limit(c->op.list),
-                       COMPACT_CLEAR, &c->run, 0, c->over_s, false)
-               .kind == PLAN_CLEAR;
-}
-
 static struct block *build_folded(struct engine *e, struct op_compact *c)
 {
-    if (c->plan.kind == PLAN_CLEAR && (c->withdrawn || (c->about_run && !still_damaged(c)))) {
+    /* A damaged list may have been filled anew since, and what a primary had to keep may be done: a
+     * head that nothing needs any more is removed. */
+    if (c->plan.kind == PLAN_CLEAR && (c->withdrawn || compact_plan(e, c).kind != PLAN_CLEAR)) {
         return NULL;
     }
     const struct list_policy *policy = c->op.list->policy;
