@@ -438,7 +438,7 @@ static void test_an_lset_of_a_pair_without_additions_leaves_no_mark(void **state
     struct test *t = *state;
     char deletes[64] = "";
     struct list_call *call = submit_to_a_pair(t, LIST_SET);
-    answer_look_at_pair(t, "old,", "old,");
+    answer_look_at_pair(t, NULL, "old,");
     store_mark(t, deletes, sizeof deletes);
     answer_look_at_pair(t, NULL, deletes); /* another proxy has folded and drops it */
     struct be_request *add = take_request(t, BE_ADD);
@@ -575,6 +575,26 @@ static void test_a_pair_that_changes_during_each_look(void **state)
         (void)engine_run(t->rig.engine, t->rig.now);
     }
     expect_text(t, call, "a");
+}
+
+/* Behind the mark of a folding another client deletes an item and adds it again. The folding takes
+ * all that was deleted by then into account: by its mark, the item would be in the additions once,
+ * and the deletion take that away. */
+static void test_a_fold_of_a_pair_that_is_added_to_behind_its_mark(void **state)
+{
+    struct test *t = *state;
+    char deletes[64];
+    t->rig.config->lists[0].migrate = MIGRATE_NO;
+    t->rig.config->lists[0].dialect = DIALECT_PAIRED;
+    (void)submit(t, 0, LIST_COMPACT, &t->writer);
+    answer_look_at_pair(t, "a,b,", "b,");
+    struct be_request *mark = rig_take(&t->rig, BE_APPEND, "unfollow-key");
+    (void)snprintf(deletes, sizeof deletes, "b,%.*sa,", SLICE_ARGS(mark->value));
+    rig_answer(&t->rig, mark, BE_STORED, NULL, -1);
+    rig_answer_cas(&t->rig, rig_take(&t->rig, BE_GET, "follow-key"), BE_HIT, "a,b,a,", -1, 8);
+    rig_answer(&t->rig, rig_take(&t->rig, BE_GET, "unfollow-key"), BE_HIT, deletes, -1);
+    rig_answer_cas(&t->rig, rig_take(&t->rig, BE_SIZE, "follow-key"), BE_HIT, NULL, -1, 8);
+    (void)rig_take(&t->rig, BE_APPEND, "unfollow-key"); /* another mark */
 }
 
 /* Other writers append between each of its looks and the CAS behind that. */
@@ -799,6 +819,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_pair_that_is_folded_and_dropped_while_it_is_read,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_pair_that_changes_during_each_look, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_fold_of_a_pair_that_is_added_to_behind_its_mark,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_log_that_was_emptied_again_is_looked_at_again, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_log_that_begins_as_the_one_that_was_taken, setup,

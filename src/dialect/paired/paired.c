@@ -66,6 +66,7 @@ struct paired_work {
     char own_mark[TEXT_MARK_BYTES]; /* the mark that this operation has appended to the deletions,
                                      */
     bool marked;                    /* if it has */
+    struct part marked_adds;        /* the additions before that: state, CAS number and epoch */
     bool folded;                    /* step 2 is done */
     size_t cut_at;                  /* bytes of deletions that do not count any more */
     enum paired_step {
@@ -330,10 +331,11 @@ static bool is_unread(const struct work *w)
            w->parts[DELETES].foreign;
 }
 
-/* The mark up to which deletions can be taken into account: the operation's own, wherever it
- * stands, or one with no deletions behind it. Of length 0: there is none; if nothing is pending,
- * none is needed. Then none is used either: an ldrop may be about to remove the item that holds
- * it. */
+/* The mark up to which deletions can be taken into account: one with no deletions behind it, or the
+ * operation's own, if the additions have not changed since. An item that was added in between may
+ * have been deleted before that, behind the mark: the folding would make one of all its places, and
+ * the deletion take that away. Of length 0: there is none; if nothing is pending, none is needed.
+ * Then none is used either: an ldrop may be about to remove the item that holds it. */
 static struct slice usable_mark(const struct work *w, const struct pair *pair)
 {
     if (!pair->mark_there && pair->pending_bytes == 0) {
@@ -341,7 +343,8 @@ static struct slice usable_mark(const struct work *w, const struct pair *pair)
     }
     struct slice own =
         slice_make(paired_own(w)->own_mark, paired_own(w)->marked ? TEXT_MARK_BYTES : 0);
-    if (pair->last.len > 0 || own.len == 0) {
+    if (pair->last.len > 0 || own.len == 0 ||
+        !same_part(&paired_own(w)->marked_adds, &w->parts[ADDS])) {
         return pair->last;
     }
     size_t at = pair_find(pair, own);
@@ -387,6 +390,9 @@ static void prepare_mark(struct engine *e, struct work *w)
     struct slice mark = slice_make(paired_own(w)->own_mark, TEXT_MARK_BYTES);
     struct append *a = &w->append;
     text_make_mark(paired_own(w)->own_mark, rng_next(e->rng), delimiter);
+    paired_own(w)->marked_adds = (struct part){.state = w->parts[ADDS].state,
+                                               .cas = w->parts[ADDS].cas,
+                                               .epoch = w->parts[ADDS].epoch};
     part_forget(&a->target);
     block_unref(&a->value);
     block_unref(&a->create);
