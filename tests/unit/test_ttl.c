@@ -285,14 +285,14 @@ static void a_renewal_beyond_the_sublists_is_not_given_up_at_a_conflict(void **s
     list_note_trip(lists_find(&s->rig.engine->lists, SLICE_LIT("k")), 10000);
     find_head(s, LASTING, 50);
     find_head(s, LASTING, 50);
-    answer_clock(s, BE_HIT, 50, 1700000000);
+    rig_answer_clock(&s->rig, BE_HIT, 50, 1700000000);
     (void)engine_run(s->rig.engine, s->rig.now);
     struct be_request *renewal = rig_take(&s->rig, BE_CAS, "k#");
     find_head(s, LASTING, 50);
     script_expect(s, BE_APPEND, "k#", BE_NOT_STORED, NULL);
     find_head(s, LASTING, 50);
     rig_answer(&s->rig, renewal, BE_STORED, NULL, -1);
-    answer_clock(s, BE_HIT, 100, 1700000000);
+    rig_answer_clock(&s->rig, BE_HIT, 100, 1700000000);
     rig_answer(&s->rig, rig_take(&s->rig, BE_CAS, "k#"), BE_EXISTS, NULL, -1);
     find_head(s, LASTING, 100);
     (void)rig_take(&s->rig, BE_APPEND, "k#"); /* once more */

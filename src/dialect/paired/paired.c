@@ -390,9 +390,8 @@ static void prepare_mark(struct engine *e, struct work *w)
     struct slice mark = slice_make(paired_own(w)->own_mark, TEXT_MARK_BYTES);
     struct append *a = &w->append;
     text_make_mark(paired_own(w)->own_mark, rng_next(e->rng), delimiter);
-    paired_own(w)->marked_adds = (struct part){.state = w->parts[ADDS].state,
-                                               .cas = w->parts[ADDS].cas,
-                                               .epoch = w->parts[ADDS].epoch};
+    paired_own(w)->marked_adds = (struct part){
+        .state = w->parts[ADDS].state, .cas = w->parts[ADDS].cas, .epoch = w->parts[ADDS].epoch};
     part_forget(&a->target);
     block_unref(&a->value);
     block_unref(&a->create);

@@ -111,8 +111,8 @@ static bool may_go_on(const struct engine *e, const struct op_compact *c)
     if (c->result == STEP_DONE) {
         return true;
     }
-    /* Where the server is far, others have compacted meanwhile, or will: not so if only the sublists'
-     * time is at stake. */
+    /* Where the server is far, others have compacted meanwhile, or will: not so if only the
+     * sublists' time is at stake. */
     bool leaves = list_is_far(c->op.list) && !c->extends;
     return c->call != NULL || (c->conflicts < AUTO_CONFLICTS_MAX && !leaves);
 }
