@@ -176,12 +176,30 @@ static void test_memory_is_counted(void **state)
     end(&s);
 }
 
+/* A machine that does not know the time yet: what is built then was cleared at once, for ever. */
+static void test_a_second_before_1970_clears_nothing(void **state)
+{
+    struct shown s;
+    (void)state;
+    begin(&s, 6);
+    life_append(&s.life);
+    life_flip(&s.life);
+    struct head *head = life_head(&s.life);
+    view_advance(&s.view, -5);
+    bring_up_to_date(&s, head);
+    view_advance(&s.view, -5);
+    assert_true(view_has_runs(&s.view, head));
+    head_unref(&head);
+    end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_it_shows_every_head_of_a_random_life),
         cmocka_unit_test(test_a_flip_of_deletions),
         cmocka_unit_test(test_memory_is_counted),
+        cmocka_unit_test(test_a_second_before_1970_clears_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,7 +104,7 @@ size_t view_memory_bytes(const struct view *v)
 
 void view_advance(struct view *v, int64_t now_s)
 {
-    if (now_s < v->over_s) {
+    if (v->over_s != 0 && now_s < v->over_s) {
         view_clear(v);
     }
     v->now_s = now_s;
