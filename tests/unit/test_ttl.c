@@ -295,7 +295,7 @@ static void a_renewal_beyond_the_sublists_is_not_given_up_at_a_conflict(void **s
     rig_answer_clock(&s->rig, BE_HIT, 100, 1700000000);
     rig_answer(&s->rig, rig_take(&s->rig, BE_CAS, "k#"), BE_EXISTS, NULL, -1);
     find_head(s, LASTING, 100);
-    (void)rig_take(&s->rig, BE_APPEND, "k#"); /* once more */
+    script_expect(s, BE_APPEND, "k#", BE_DOWN, NULL); /* once more */
 }
 
 int main(void)

@@ -58,7 +58,7 @@ static bool find_last(struct slice log, struct slice item, struct entry *found)
     bool cleared = false;
     enum entry_status status;
     struct entry_short s = ENTRY_SHORT_NONE;
-    const char *p = log.p, *end = p + log.len;
+    const char *p = log.len > 0 ? log.p : "", *end = p + log.len;
     char last = item.len > 0 ? item.p[item.len - 1] : ':';
     do {
         while (entry_is_short(p, (size_t)(end - p), &s)) {
