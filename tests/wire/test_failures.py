@@ -323,6 +323,7 @@ def test_a_hot_list(start_admin, memcached):
                 conn.send(*("ladd hot item%d\r\n" % i for i in range(100)))
                 assert set(conn.lines(100)) == {b"STORED"}
                 conn.cmd(f"ladd list{n} item")
+        time.sleep(0.1)  # often enough, and the processor is for others, too
         return admin.samples()["mclistd_hot_keys", ()] == 1
 
     wait_until("it is told", is_told, 60 * SLOW)
