@@ -81,8 +81,9 @@ void leases_append(struct oracle *o, unsigned list, const struct purpose *purpos
             oracle_apply_blind(items, call);
         } else {
             call->pends = true;
-            /* An ldrop leaves a head for a moment where it meets a lease or transactions. */
-            call->is_void = a->token == 0 && !a->decides && !o->cluster.moving;
+            /* An ldrop leaves a head for a moment where it meets a lease or transactions; and a
+             * lease may end between the look at it and the append. */
+            call->is_void = a->given_count == 0 && !a->decides && !o->cluster.moving;
             pend(a, call);
         }
     }
