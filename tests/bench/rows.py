@@ -255,6 +255,31 @@ def check_some_list(side):
     check_members(side, f"list:{random.randrange(LISTS):04}", 1000)
 
 
+def asking_short_lists(is_stale=False, **targets):
+    return list_row(
+        "lhas-10000-lists" + "-stale" * is_stale,
+        "lhas on 10,000 lists of 100 (SISMEMBER), " + (STALE if is_stale else "half of them there"),
+        8,
+        32,
+        short_lists(LISTS, STALE_SECTIONS if is_stale else None),
+        lambda side: [side.has("list:%04k", MEMBER)],
+        options={"members": 2 * LIST_SHORT},
+        **targets,
+    )
+
+
+def length_of_long_list(is_stale=False, **targets):
+    return list_row(
+        "llen-200000" + "-stale" * is_stale,
+        f"llen of a list of {MEMBERS:,} (SCARD)" + f", {STALE}" * is_stale,
+        8,
+        32,
+        functools.partial(long_list, sections=STALE_SECTIONS if is_stale else None),
+        lambda side: [side.length("hot", MEMBERS)],
+        **targets,
+    )
+
+
 def mixed(mix, title, **targets):
     return list_row(
         f"ladd-lhas-{mix}",
@@ -307,49 +332,12 @@ LIST = [
         ops_target=1.0,
         cpu_target=1.3,
     ),
-    list_row(
-        "lhas-10000-lists",
-        "lhas on 10,000 lists of 100 (SISMEMBER), half of them there",
-        8,
-        32,
-        short_lists(LISTS),
-        lambda side: [side.has("list:%04k", MEMBER)],
-        options={"members": 2 * LIST_SHORT},
-        ops_target=0.7,
-        cpu_target=2.5,
-    ),
+    asking_short_lists(ops_target=0.7, cpu_target=2.5),
     mixed("connection", "each connection does one of them", ops_target=1.0, cpu_target=1.0),
     mixed("batch", "in turns on each connection", ops_target=1.0, cpu_target=1.0),
-    list_row(
-        "llen-200000",
-        f"llen of a list of {MEMBERS:,} (SCARD)",
-        8,
-        32,
-        long_list,
-        lambda side: [side.length("hot", MEMBERS)],
-        ops_target=0.8,
-        cpu_target=1.5,
-    ),
-    list_row(
-        "lhas-10000-lists-stale",
-        f"lhas on 10,000 lists of 100 (SISMEMBER), {STALE}",
-        8,
-        32,
-        short_lists(LISTS, STALE_SECTIONS),
-        lambda side: [side.has("list:%04k", MEMBER)],
-        options={"members": 2 * LIST_SHORT},
-        ops_target=3.0,
-        cpu_target=0.4,
-    ),
-    list_row(
-        "llen-200000-stale",
-        f"llen of a list of {MEMBERS:,} (SCARD), {STALE}",
-        8,
-        32,
-        functools.partial(long_list, sections=STALE_SECTIONS),
-        lambda side: [side.length("hot", MEMBERS)],
-        ops_target=3.0,
-    ),
+    length_of_long_list(ops_target=0.8, cpu_target=1.5),
+    asking_short_lists(is_stale=True, ops_target=3.0, cpu_target=0.4),
+    length_of_long_list(is_stale=True, ops_target=3.0),
 ]
 
 
