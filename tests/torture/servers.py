@@ -311,14 +311,18 @@ class ServersRun(Run):
                 self.change_servers(CHANGES[number % len(CHANGES)])
                 number += 1
         finally:
-            self.calm.set()
-            self.harm.join(60 * SLOW)
-            self.over.set()
-            for worker in users:
-                worker.join(60 * SLOW)
-                if worker.is_alive():
-                    self.faults.append(f"{worker.name} hangs")
-            self.faults += [f"{w.name}: {describe(w.fault)}" for w in [*users, self.harm] if w.fault]
+            self.end(users)
+
+    def end(self, users):
+        """Ends those that harm, then those that use the lists; keeps what went wrong."""
+        self.calm.set()
+        self.harm.join(60 * SLOW)
+        self.over.set()
+        for worker in users:
+            worker.join(60 * SLOW)
+            if worker.is_alive():
+                self.faults.append(f"{worker.name} hangs")
+        self.faults += [f"{w.name}: {describe(w.fault)}" for w in [*users, self.harm] if w.fault]
 
     def servers_after(self, change):
         pool = list(self.cluster.memcacheds)
@@ -436,12 +440,7 @@ class ServersRun(Run):
             self.cluster.memcacheds, self.cluster.others = new, [dead]
             self.command("sweep")
         finally:
-            self.calm.set()
-            self.harm.join(60 * SLOW)
-            self.over.set()
-            for worker in users:
-                worker.join(60 * SLOW)
-            self.faults += [f"{w.name}: {describe(w.fault)}" for w in [*users, self.harm] if w.fault]
+            self.end(users)
         wait_until("nothing is refused", self.is_calm, 60 * SLOW)
 
     def use(self, names):
