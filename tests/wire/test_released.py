@@ -30,8 +30,6 @@ CONFIG = {
 FILLED = ["plain", "capped-", "full-", "recent-", "ends-", "compacted", "whole", "timed", "copied"]
 QUESTIONS = ["lget KEY", "lgetb KEY", "llen KEY", "lhas KEY item-0 item-3 item-29 item-39 no",
              "lrange KEY 0 4", "lrevrange KEY 0 4", "lafter KEY item-29 2"]
-ANSWERS_END = (b"END", b"STORED", b"DELETED", b"NOT_FOUND", b"NOT_STORED", b"EXISTS", b"TOUCHED",
-               b"OK", b"SERVER_ERROR", b"CLIENT_ERROR", b"ERROR")
 
 # Where else the version stands: a pattern of the file, and what stands before it there.
 VERSIONS = {
@@ -80,13 +78,8 @@ def changes():
 
 def answer(conn, request, body=None):
     """All lines of the answer."""
-    conn.send(request.encode(), b"\r\n", b"" if body is None else body.encode() + b"\r\n")
-    lines = []
-    while not lines or lines[-1].split(b" ")[0] not in ANSWERS_END:
-        lines.append(conn.line())
-        if re.fullmatch(rb"-?\d+", lines[-1]) and len(lines) == 1:
-            break
-    return [line.decode() for line in lines]
+    conn.send(request.encode(), b"\r\n", b"" if body is None else body.encode() + b"\r\n", b"mn\r\n")
+    return [line.decode() for line in conn.until_mn()]
 
 
 def record(folder):
