@@ -252,7 +252,7 @@ struct plan compact_plan(const struct engine *e, struct op_compact *c)
 {
     bool about_run = c->goal == COMPACT_HEAL || (c->goal == COMPACT_CLEAR && c->about_run);
     return plan_choose(c->head, compact_log(c), c->op.list->policy, list_log_limit(c->op.list),
-                       c->goal, about_run ? &c->run : NULL, e->now.wall_s, c->over_s,
+                       c->goal, about_run ? &c->about.name : NULL, e->now.wall_s, c->over_s,
                        c->purge_failed);
 }
 
@@ -267,7 +267,7 @@ static void choose(struct engine *e, struct op_compact *c)
     life_choose(e, c);
     cap_choose(c);
     if (c->goal == COMPACT_HEAL && c->plan.kind == PLAN_MERGE) {
-        c->run = (struct name){{0}}; /* once */
+        c->about.name = (struct name){{0}}; /* once */
     }
 }
 
@@ -481,8 +481,7 @@ void compact_start_on(struct engine *e, struct list *list, enum compact_goal goa
                       const struct name_range *about)
 {
     struct op_compact *c = create(e, list, goal);
-    c->run = about->name;
-    c->missing_number = about->count;
+    c->about = *about;
     c->about_run = true;
     op_start(e, &c->op);
 }

@@ -90,8 +90,7 @@ struct op_compact {
     struct plan plan;
     enum step_result result;
     unsigned tries;
-    struct name run;         /* COMPACT_HEAL, and COMPACT_CLEAR when about_run */
-    uint32_t missing_number; /* of the latter's sublist that is missing */
+    struct name_range about; /* COMPACT_HEAL, and COMPACT_CLEAR when about_run: compact_start_on */
     bool about_run;
     bool is_late;      /* see compact_start */
     bool purge_failed; /* PLAN_PURGE_FIRST; error says why */

@@ -36,8 +36,7 @@ void compact_note_damage(struct engine *e, struct op_compact *c)
     list_report_damage(e, c->op.list, &c->scan.missing, c->error);
     if (c->op.list->policy->on_damaged == ON_DAMAGED_MISS) {
         c->goal = COMPACT_CLEAR;
-        c->run = c->scan.missing.name;
-        c->missing_number = c->scan.missing.count;
+        c->about = c->scan.missing;
         c->about_run = true;
         c->result = STEP_CONFLICT;
     }
@@ -133,7 +132,7 @@ enum progress publish_step(struct engine *e, struct op_compact *c, const struct 
             }
         }
         if (c->plan.kind == PLAN_CLEAR && c->about_run) {
-            emit_probe_sublist(e, op, &c->run, c->missing_number, TAG_PROBE);
+            emit_probe_sublist(e, op, &c->about.name, c->about.count, TAG_PROBE);
             CO_AWAIT(co, "looking once more for the missing sublist");
             if (!is_still_missing(c, event)) {
                 break;

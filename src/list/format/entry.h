@@ -75,9 +75,7 @@ static inline bool entry_is_in(char op, uint32_t until_s, int64_t now_s)
 /* entry_next for what it does not do itself. */
 enum entry_status entry_next_any(struct slice *rest, struct entry *out);
 
-/* Of an entry of an item ('+', '-' or '='), whose length has one or two digits: nearly all are
- * such.
- */
+/* Of an entry of an item ('+', '-' or '=') whose length has one or two digits: most are. */
 struct entry_short {
     uint32_t front;    /* its first four bytes */
     uint32_t item_len; /* the item is at its end */
