@@ -470,6 +470,27 @@ static void test_how_long_a_copy_lives(void **state)
     }
 }
 
+/* A proxy's clock that is ahead of the server's would add that twice. */
+static void test_a_moved_head_lives_no_longer_than_its_sublists(void **state)
+{
+    (void)state;
+    enum { LEFT_S = 60 * 60 * 24 * 31, UNTIL_S = NOW_S + LEFT_S - 10 };
+    static const char *const versions[] = {"^1", "^1 >aaaaaaaaaaaaa.1"};
+    for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
+        char value[96];
+        struct place place = {0};
+        (void)snprintf(value, sizeof value, "%s @%d bbbbbbbbbbbbb.1:90:3\n", versions[i], UNTIL_S);
+        read_place(&place, value);
+        place.reply.ttl_s = LEFT_S;
+        assert_int_equal(place_exptime_of_head(&place, SLICE_LIT("k"), NOW_S), UNTIL_S);
+        assert_int_equal(place_exptime_of_head(&place, SLICE_LIT("k"), NOW_S - 20),
+                         NOW_S - 20 + LEFT_S);
+        place.reply.ttl_s = 7;
+        assert_int_equal(place_exptime_of_head(&place, SLICE_LIT("k"), NOW_S), 7);
+        place_forget(&place);
+    }
+}
+
 /* --- what is kept of many lists ------------------------------------------------------------- */
 
 #define LISTS 64 /* more than BYTES_MAX has room for */
@@ -763,6 +784,7 @@ int main(void)
         cmocka_unit_test(test_what_a_server_holds),
         cmocka_unit_test(test_a_copy_is_of_one_head),
         cmocka_unit_test(test_how_long_a_copy_lives),
+        cmocka_unit_test(test_a_moved_head_lives_no_longer_than_its_sublists),
         cmocka_unit_test(test_a_copy_of_another_mark_is_taken_away),
         cmocka_unit_test(test_a_list_is_made_behind_a_mark),
         cmocka_unit_test(test_a_copied_sublist_lives_longer_by_what_clocks_differ),

@@ -305,7 +305,7 @@ static enum progress find(struct moving *m, struct mover *x)
         }
         if (place_counts(&x->new, &x->old)) {
             ask_write(m, x, true, BE_CAS, &x->new, place_head(&x->new), 0);
-            x->own.exptime = place_exptime(&x->new.reply, m->wall_s);
+            x->own.exptime = place_exptime_of_head(&x->new, name_of(x->list), m->wall_s);
         } else { /* its mover may not know yet that it counts for nothing */
             ask_write(m, x, true, BE_CAS_DELETE, &x->new, NULL, 0);
         }
@@ -361,7 +361,7 @@ static enum progress move(struct moving *m, struct mover *x)
         name_fresh(&x->token, m->rng);
         ask_write(m, x, true, x->new.kind == PLACE_NOTHING ? BE_ADD : BE_CAS, &x->new,
                   place_copy(&x->old, &x->token), MARK_FLAGS);
-        x->own.exptime = place_exptime(&x->old.reply, m->wall_s);
+        x->own.exptime = place_exptime_of_head(&x->old, name_of(x->list), m->wall_s);
         CO_AWAIT(co, "writing the copy");
         if (failed(x)) {
             note_refusal(x);

@@ -154,6 +154,31 @@ struct block *place_head(const struct place *copy)
     return with_rest(SLICE_LIT(VERSION), copy);
 }
 
+/* The second that the head, or the one that the copy stands for, names for its sublists; 0: none.
+ */
+static int64_t sublists_until_of(const struct place *place, struct slice key)
+{
+    struct block *value = place_head(place);
+    struct be_reply reply = place->reply;
+    struct head *head = NULL;
+    int64_t until_s = 0;
+    reply.block = value;
+    reply.value = slice_make(value->data, value->used);
+    if (head_read(&reply, key, &head) == HEAD_OK) {
+        until_s = head->marks.sublists_until_s;
+    }
+    head_unref(&head);
+    block_unref(&value);
+    return until_s;
+}
+
+int32_t place_exptime_of_head(const struct place *place, struct slice key, int64_t wall_s)
+{
+    int32_t exptime = place_exptime(&place->reply, wall_s);
+    int64_t until_s = exptime > EXPTIME_RELATIVE_MAX_S ? sublists_until_of(place, key) : 0;
+    return until_s != 0 && exptime > until_s ? (int32_t)until_s : exptime;
+}
+
 struct block *place_mark(const struct name *token)
 {
     struct block *b = block_new_exact(sizeof MARK_BEGIN + NAME_BYTES + 1);

@@ -64,6 +64,10 @@ bool place_counts(const struct place *copy, const struct place *mark);
 int32_t place_exptime(const struct be_reply *reply, int64_t wall_s);
 /* The same for what has to outlive a list, whatever the clocks of servers differ by. */
 int32_t place_exptime_beyond(const struct be_reply *reply, int64_t wall_s);
+/* The same for a head or a copy: no moment behind the one that it names for its sublists. A move
+ * adds twice what wall_s and the server's clock differ by, for the copy and for the head made of
+ * it; sublists are given that once. */
+int32_t place_exptime_of_head(const struct place *place, struct slice key, int64_t wall_s);
 /* Is it a copy of that head, as it is now? The bytes alone do not say so: a list's time to live is
  * not among them. Nor does the number alone, once the old server has restarted. */
 bool place_is_copy_of(const struct place *copy, const struct place *head);
