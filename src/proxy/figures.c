@@ -246,29 +246,29 @@ static void show_counters(struct shared *shared, const struct printing *p)
 /* Policies may share a cache; each counts once. */
 static void show_caches(const struct shared *shared, const struct printing *p)
 {
-    struct cache_stats sum = {0};
+    struct lru_stats sum = {0};
     for (size_t i = 0; i < shared->config->list_count; i++) {
         if (i > 0 && shared->caches[i] == shared->caches[0]) {
             continue;
         }
-        struct cache_stats one;
-        cache_get_stats(shared->caches[i], &one);
+        struct lru_stats one;
+        lru_get_stats(&shared->caches[i]->lru, &one);
         sum.bytes += one.bytes;
         sum.limit_bytes += one.limit_bytes;
-        sum.sublists += one.sublists;
+        sum.entries += one.entries;
     }
     show(p, FIGURE_LEVEL, "cache_bytes", "memory of cached sublists", sum.bytes);
     show(p, FIGURE_LEVEL, "cache_limit_bytes", "what it may be", sum.limit_bytes);
-    show(p, FIGURE_LEVEL, "cache_sublists", "sublists in the cache", sum.sublists);
+    show(p, FIGURE_LEVEL, "cache_sublists", "sublists in the cache", sum.entries);
 }
 
 static void show_indexes(const struct shared *shared, const struct printing *p)
 {
-    struct run_indexes_stats stats;
+    struct lru_stats stats;
     run_indexes_get_stats(shared->indexes, &stats);
     show(p, FIGURE_LEVEL, "index_bytes", "memory of indexes of large lists", stats.bytes);
     show(p, FIGURE_LEVEL, "index_limit_bytes", "what it may be", stats.limit_bytes);
-    show(p, FIGURE_LEVEL, "index_runs", "runs that have an index", stats.runs);
+    show(p, FIGURE_LEVEL, "index_runs", "runs that have an index", stats.entries);
 }
 
 static void show_hot(struct shared *shared, const struct printing *p)

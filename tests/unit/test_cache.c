@@ -44,7 +44,7 @@ static size_t put(struct cache *c, unsigned key, unsigned number)
 static bool has(struct cache *c, unsigned key)
 {
     char text[24];
-    return cache_has(c, key_of(text, key)) != 0;
+    return cache_has(c, key_of(text, key));
 }
 
 /* The number stored under the key, or -1. Counts as a use. */
@@ -65,10 +65,10 @@ static long get(struct cache *c, unsigned key)
 static uint64_t bytes_of_one(void)
 {
     struct cache *c = cache_create(1 << 20);
-    struct cache_stats stats;
+    struct lru_stats stats;
     put(c, 100, 100);
-    cache_get_stats(c, &stats);
-    assert_int_equal(stats.sublists, 1);
+    lru_get_stats(&c->lru, &stats);
+    assert_int_equal(stats.entries, 1);
     cache_destroy(&c);
     assert_null(c);
     return stats.bytes;
@@ -83,8 +83,8 @@ static void test_what_was_put_is_found(void **state)
     assert_int_equal(put(c, 2, 22), 0);
     assert_int_equal(get(c, 1), 11);
     assert_int_equal(get(c, 2), 22);
-    struct cache_stats stats;
-    cache_get_stats(c, &stats);
+    struct lru_stats stats;
+    lru_get_stats(&c->lru, &stats);
     assert_int_equal(stats.limit_bytes, 1 << 20);
     cache_destroy(&c);
     cache_destroy(&c);
@@ -117,12 +117,12 @@ static void test_putting_again_replaces_and_counts_once(void **state)
     (void)state;
     struct cache *c = cache_create(1 << 20);
     put(c, 101, 500);
-    struct cache_stats before, after;
-    cache_get_stats(c, &before);
+    struct lru_stats before, after;
+    lru_get_stats(&c->lru, &before);
     put(c, 101, 501);
-    cache_get_stats(c, &after);
+    lru_get_stats(&c->lru, &after);
     assert_int_equal(get(c, 101), 501);
-    assert_int_equal(after.sublists, 1);
+    assert_int_equal(after.entries, 1);
     assert_int_equal(after.bytes, before.bytes);
     cache_destroy(&c);
 }
@@ -130,7 +130,9 @@ static void test_putting_again_replaces_and_counts_once(void **state)
 static void test_what_is_too_large_for_the_cache_is_not_kept(void **state)
 {
     (void)state;
-    uint64_t one = bytes_of_one();
+    struct sublist *s = make(101);
+    uint64_t one = sublist_memory_bytes(s);
+    sublist_unref(&s);
     struct cache *c = cache_create(one * 4 - 1);
     assert_int_equal(put(c, 101, 101), 0);
     assert_false(has(c, 101));
@@ -223,9 +225,9 @@ static void test_random_use_agrees_with_a_plain_model(void **state)
             }
             assert_int_equal(get(c, key), was ? (long)key : -1);
         }
-        struct cache_stats stats;
-        cache_get_stats(c, &stats);
-        assert_int_equal(stats.sublists, order.count);
+        struct lru_stats stats;
+        lru_get_stats(&c->lru, &stats);
+        assert_int_equal(stats.entries, order.count);
         assert_true(stats.bytes <= stats.limit_bytes);
     }
     cache_destroy(&c);
@@ -250,8 +252,8 @@ static void *hammer(void *arg)
             put(h->cache, key, key);
             break;
         case 1: {
-            struct cache_stats stats;
-            cache_get_stats(h->cache, &stats);
+            struct lru_stats stats;
+            lru_get_stats(&h->cache->lru, &stats);
             h->wrong = h->wrong || stats.bytes > stats.limit_bytes;
             break;
         }

@@ -116,13 +116,13 @@ static void test_memory_is_bounded(void **state)
     struct run_indexes *x = run_indexes_create(64 << 10, LOCATOR_CHECK_BITS);
     struct locator *first = make(x, 'a', 0, COUNT);
     for (char letter = 'b'; letter <= 'z'; letter++) {
-        struct run_indexes_stats stats;
+        struct lru_stats stats;
         struct locator *l = make(x, letter, 0, COUNT);
         locator_unref(&l);
         assert_true(letter > 'h' || has(x, 'b'));
         run_indexes_get_stats(x, &stats);
         assert_in_range(stats.bytes, 1, stats.limit_bytes);
-        assert_in_range(stats.runs, 1, 15);
+        assert_in_range(stats.entries, 1, 15);
     }
     assert_true(has(x, 'z'));
     assert_false(has(x, 'a'));
@@ -135,7 +135,7 @@ static void test_one_that_does_not_fit_is_given_up(void **state)
 {
     (void)state;
     struct run_indexes *x = run_indexes_create(16 << 10, LOCATOR_CHECK_BITS);
-    struct run_indexes_stats stats;
+    struct lru_stats stats;
     struct name name = test_name('b');
     struct locator *l = make(x, 'a', 0, PER_SUBLIST);
     locator_unref(&l);

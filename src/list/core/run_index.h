@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The indexes of runs (content/locator.h), kept beside the cache and shared by all workers of the
- * process. Runs never change and names never return, so nothing is ever invalidated. Bounded in
- * bytes, those that are being made included; least recently used first out.
+ * The indexes of runs (content/locator.h), kept beside the cache within a limit of their own, those
+ * that are being made included.
  *
  *     build = run_index_begin(...)        NULL: no room, or another worker is making it
  *     run_index_add, run_index_end_sublist ...
@@ -13,13 +12,14 @@
 #define LIST_CORE_RUN_INDEX_H
 
 #include "list/content/locator.h"
+#include "list/core/lru.h"
 #include "list/format/name.h"
 #include "list/format/sublist.h"
 
 struct run_indexes;
 struct run_index_build;
 
-/* Returns a store for up to limit_bytes (0: keeps nothing), owned by the caller until
+/* Room for indexes of up to limit_bytes (0: keeps nothing), owned by the caller until
  * run_indexes_destroy. check_bits: LOCATOR_CHECK_BITS, or fewer. */
 struct run_indexes *run_indexes_create(uint64_t limit_bytes, unsigned check_bits);
 void run_indexes_destroy(struct run_indexes **indexes);
@@ -33,10 +33,7 @@ struct locator *run_indexes_get(struct run_indexes *indexes, struct slice list_k
 /* Forgets it, if it is there: the run will never be published. */
 void run_indexes_drop(struct run_indexes *indexes, struct slice list_key, const struct name *name);
 
-struct run_indexes_stats {
-    uint64_t bytes, limit_bytes, runs;
-};
-void run_indexes_get_stats(struct run_indexes *indexes, struct run_indexes_stats *out);
+void run_indexes_get_stats(struct run_indexes *indexes, struct lru_stats *out);
 
 /* Is there room for an index of so many entries, while it is made? */
 bool run_indexes_would_fit(const struct run_indexes *indexes, uint64_t entries);

@@ -208,7 +208,7 @@ static void fill_stat(struct engine *e, struct op_read *r)
              n++, looks++) {
             char key[KEY_BYTES_MAX];
             uint8_t len = sublist_key(key, list_key(r->op.list), &head->runs[i].range.name, n);
-            stat->cached += (uint64_t)cache_has(engine_cache(e, r->op.list), slice_make(key, len));
+            stat->cached += cache_has(engine_cache(e, r->op.list), slice_make(key, len));
         }
     }
 }
