@@ -225,6 +225,43 @@ static void test_a_list_whose_sublist_cannot_be_asked_for_is_not_cleared(void **
     script_expect(s, BE_GET, "k#", BE_HIT, HEAD);
 }
 
+/* The clearing waits for changes that are under way. */
+static void expect_clearing(struct script *s)
+{
+    script_expect_answer(s, LIST_SERVER_ERROR);
+    assert_string_equal(s->call.error, DAMAGED);
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD); /* to compact it */
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD); /* to rewrite it */
+    script_expect(s, BE_PROBE, "k#" FIRST_RUN ".1", BE_MISS, NULL);
+    script_expect(s, BE_CAS, "k#", BE_STORED, NULL);
+}
+
+static void test_an_exact_change_does_not_hold_back_the_clearing(void **state)
+{
+    struct script *s = *state;
+    const struct slice item = SLICE_LIT("x");
+    s->rig.config->lists[0].on_damaged = ON_DAMAGED_MISS;
+    script_submit(s, LIST_ADDX, &item, 1);
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD);
+    expect_reading(s);
+    expect_reading(s);
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD);
+    expect_clearing(s);
+}
+
+static void test_an_lpop_does_not_hold_back_the_clearing(void **state)
+{
+    struct script *s = *state;
+    s->rig.config->lists[0].on_damaged = ON_DAMAGED_MISS;
+    s->call.count = 4;
+    submit(s, LIST_POP);
+    for (int look = 0; look < 2; look++) {
+        script_expect(s, BE_GET, "k#", BE_HIT, HEAD);
+        expect_reading(s);
+    }
+    expect_clearing(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +276,8 @@ int main(void)
         script_test(test_a_damaged_list_is_cleared_behind_a_last_look),
         script_test(test_a_list_that_is_whole_again_is_not_cleared),
         script_test(test_a_list_whose_sublist_cannot_be_asked_for_is_not_cleared),
+        script_test(test_an_exact_change_does_not_hold_back_the_clearing),
+        script_test(test_an_lpop_does_not_hold_back_the_clearing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

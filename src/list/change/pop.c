@@ -109,14 +109,10 @@ static void note_missing(struct engine *e, struct op_pop *p)
         return;
     }
     /* The head was read again after that and still names the run: names never return, so it is
-     * really gone. */
+     * really gone. Where the list is to be cleared, that waits for this operation. */
     list_report_damage(e, cas->op.list, missing, cas->error);
-    bool is_cleared =
-        cas->op.list->policy->on_damaged == ON_DAMAGED_MISS && cas->tries + 1 < CAS_TRIES_MAX;
-    cas->decision = is_cleared ? CAS_AGAIN : CAS_ENDS;
-    if (!is_cleared) {
-        cas_fail(e, cas, cas->error);
-    }
+    cas->decision = CAS_ENDS;
+    cas_fail(e, cas, cas->error);
 }
 
 /* ---- taking them ---- */

@@ -405,6 +405,12 @@ static void forget_attempt(struct op_read *r)
     head_unref(&r->head);
 }
 
+/* Does a change wait for the read that holds back the clearing of a damaged list? */
+static bool holds_back_clearing(const struct op_read *r)
+{
+    return r->call->inner->op == r->op.list->exact;
+}
+
 /* A newer head was read for a read that is pinned to an older one: what was missing has been
  * compacted away, or the list is damaged. True when the read is over. */
 static bool unpinned(struct engine *e, struct op_read *r)
@@ -414,7 +420,7 @@ static bool unpinned(struct engine *e, struct op_read *r)
         return true;
     }
     list_report_damage(e, r->op.list, &r->missed, r->damage);
-    if (r->op.list->policy->on_damaged == ON_DAMAGED_ERROR) {
+    if (r->op.list->policy->on_damaged == ON_DAMAGED_ERROR || holds_back_clearing(r)) {
         fail_unreadable(e, r, r->damage);
     }
     return r->answered;
