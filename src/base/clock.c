@@ -10,7 +10,7 @@ struct now clock_now(void)
     clock_gettime(CLOCK_REALTIME, &wall);
     return (struct now){
         .mono_us = (uint64_t)mono.tv_sec * 1000000 + (uint64_t)mono.tv_nsec / 1000,
-        .wall_s = wall.tv_sec,
+        .wall_s = clock_wall_s(wall.tv_sec),
     };
 }
 

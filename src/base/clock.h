@@ -11,8 +11,14 @@
 
 struct now {
     uint64_t mono_us; /* microseconds since some moment; never goes back */
-    int64_t wall_s;   /* seconds since 1970, for memcached's absolute expiry times */
+    int64_t wall_s; /* seconds since 1970, for memcached's absolute expiry times; never negative */
 };
+
+/* Seconds since 1970 are stored without a sign: to a clock that stands before that it is 1970. */
+static inline int64_t clock_wall_s(int64_t clock_s)
+{
+    return clock_s > 0 ? clock_s : 0;
+}
 
 /* Reads both clocks of the machine. */
 struct now clock_now(void);

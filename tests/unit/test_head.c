@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "support_list.h"
 
 #define NAME_A "aaaaaaaaaaaaa"
@@ -423,6 +424,22 @@ static void test_announcements_survive_the_round_trip(void **state)
 }
 
 /* A moment that does not fit would overflow when its age is computed. */
+/* Numbers have no sign: one that was below 0 would make the list unreadable. */
+static void test_what_is_announced_before_1970_can_be_read(void **state)
+{
+    (void)state;
+    struct announcement a = {{test_name('k'), 1}, clock_wall_s(-1)}, back;
+    struct block *b = block_new(64);
+    announcement_append(&b, &a);
+    struct slice log = slice_make(b->data, b->used);
+    struct entry entry;
+    assert_int_equal(entry_next(&log, &entry), ENTRY_OK);
+    assert_true(announcement_parse(entry.bytes, &back));
+    assert_int_equal(back.created_s, 0);
+    assert_int_equal(clock_wall_s(1795229329), 1795229329);
+    block_unref(&b);
+}
+
 static void test_announcements_from_beyond_time_are_malformed(void **state)
 {
     (void)state;
@@ -480,6 +497,7 @@ int main(void)
         cmocka_unit_test(test_damaged_bytes_are_survived),
         cmocka_unit_test(test_references_keep_the_value_alive),
         cmocka_unit_test(test_announcements_survive_the_round_trip),
+        cmocka_unit_test(test_what_is_announced_before_1970_can_be_read),
         cmocka_unit_test(test_announcements_from_beyond_time_are_malformed),
         cmocka_unit_test(test_announcements_and_withdrawals_are_found_by_name),
         cmocka_unit_test(test_sizes_that_cannot_be_do_not_wrap),
