@@ -46,6 +46,13 @@ static inline uint64_t load_u64(const unsigned char *p)
     return v;
 }
 
+static inline uint64_t load_u32(const unsigned char *p)
+{
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
 static uint64_t hash_secret;
 
 void hash_set_secret(uint64_t secret)
@@ -71,10 +78,11 @@ uint64_t hash_bytes(const void *data, size_t len, uint64_t seed)
     if (left >= 8) {
         a = load_u64(p);
         b = load_u64(p + left - 8);
+    } else if (left >= 4) {
+        a = load_u32(p);
+        b = load_u32(p + left - 4);
     } else if (left > 0) {
-        unsigned char tail[8] = {0};
-        memcpy(tail, p, left);
-        a = load_u64(tail);
+        a = (uint64_t)p[0] << 16 | (uint64_t)p[left / 2] << 8 | p[left - 1];
     }
     /* The length comes last: next to the seed a difference in the bytes could make up for it. */
     h = mix(a ^ secret ^ 0xa4093822299f31d0ULL, b ^ h);

@@ -4,8 +4,9 @@
  * in, finished calls come out. No sockets, no threads, no clock: the same code runs in the daemon
  * and in the simulator.
  *
- *     engine_submit(call)  --> [queues per list] --engine_run--> engine_take_request()  --> pool
- *     engine_take_done()   <-- [operations]      <--engine_reply--                      <-- pool
+ *     engine_submit(call)  --> [arrived]
+ *     engine_run()             [arrived] --> [queues per list] --> engine_take_request()  --> pool
+ *     engine_take_done()   <-- [operations]      <-- engine_reply()                       <-- pool
  *
  * Calls on the same list that wait together travel together: all changes in one APPEND, all reads
  * on one head read. Calls of the same session keep their order.

@@ -84,7 +84,7 @@ static bool take_change(struct start *start, struct list_call *call)
         list->has_turns = list->has_turns || (phase == PHASE_LOOKING && turns_take(call->verb));
         return false;
     }
-    size_t bytes = round_call_bytes(call);
+    size_t bytes = list_call_log_bytes(call);
     size_t batched = start->round != NULL ? round_bytes(start->round) : 0;
     if (batched + bytes > list_log_room(list) || list_awaits_compactor(start->pass.e, list, call)) {
         /* It waits until a compaction makes room, or until its time is over. */
@@ -212,7 +212,7 @@ static bool take_exact(struct start *start, struct list_call *call)
         (list->compaction != NULL || list->merge != NULL || list->wish != WISH_NONE)) {
         return false; /* it waits for sublists that live longer: others may go before it */
     }
-    size_t bytes = round_call_bytes(call);
+    size_t bytes = list_call_log_bytes(call);
     if (start->exact != NULL && start->exact_bytes + bytes > list_log_hard_limit(list) / 2) {
         start->change_waits = true; /* together they might find no room in a log that is empty */
         return false;
@@ -291,7 +291,7 @@ static void take_turns(struct start *start)
         next = TAILQ_NEXT(call, link);
         enum phase phase = pass_phase(&start->pass, call);
         bool change = list_verb_kind(call->verb) == LIST_KIND_BLIND;
-        size_t call_bytes = change ? round_call_bytes(call) : 0;
+        size_t call_bytes = change ? list_call_log_bytes(call) : 0;
         if (stops_turns(start, call)) {
             list->has_turns = true;
             break;
@@ -330,7 +330,7 @@ const char *schedule_late(const struct list *list, const struct list_call *call,
         return "busy, nothing done: another fill of this list was faster";
     }
     if (call->room_bytes > 0 || (kind == LIST_KIND_BLIND && !capped_is_exact(call) &&
-                                 round_call_bytes(call) > list_log_room(list))) {
+                                 list_call_log_bytes(call) > list_log_room(list))) {
         *metric = METRIC_list_log_full;
         return list->cap.max != 0 && list->folded_bytes > list_log_hard_limit(list) / 2
                    ? "list log full, nothing done: max_items is too much for "

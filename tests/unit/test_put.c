@@ -177,6 +177,7 @@ static void submit_ending(struct script *s, bool has_exptime, int64_t exptime)
     s->call.has_exptime = has_exptime;
     s->call.exptime = exptime;
     submit(s);
+    (void)engine_run(s->rig.engine, s->rig.now);
     s->call.condition = LIST_ALWAYS;
 }
 

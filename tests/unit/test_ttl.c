@@ -282,6 +282,7 @@ static void a_renewal_beyond_the_sublists_is_not_given_up_at_a_conflict(void **s
     struct script *s = *state;
     renew(s, 50000, TTL_RENEW_READ);
     submit(s, LIST_TTL);
+    (void)engine_run(s->rig.engine, s->rig.now);
     list_note_trip(lists_find(&s->rig.engine->lists, SLICE_LIT("k")), 10000);
     find_head(s, LASTING, 50);
     find_head(s, LASTING, 50);

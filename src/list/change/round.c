@@ -29,16 +29,6 @@ static void append_call(struct block **batch, const struct list_call *call)
     }
 }
 
-size_t round_call_bytes(const struct list_call *call)
-{
-    size_t sum = call->verb == LIST_SET ? entry_bytes(0) : 0;
-    for (size_t i = 0; i < call->item_count; i++) {
-        size_t len = call->items[i].len;
-        sum += call->verb == LIST_ADDT ? entry_timed_bytes_max(len) : entry_bytes(len);
-    }
-    return sum;
-}
-
 void round_add_write(struct op_round *round, struct list_call *call)
 {
     if (round->batch == NULL) {

@@ -57,8 +57,6 @@ static inline size_t round_bytes(const struct op_round *round)
 {
     return round->batch == NULL ? 0 : round->batch->used;
 }
-/* Bytes that the call's entries take. */
-size_t round_call_bytes(const struct list_call *call);
 
 /* create.c: there is no head, or the append answered NOT_STORED. Ends with all writes answered.
  */

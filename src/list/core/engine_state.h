@@ -26,6 +26,7 @@ struct engine {
     struct metrics *metrics;
     struct now now; /* of the call in progress */
 
+    struct call_queue arrived; /* since the last engine_run: not looked up yet */
     struct lists lists;
     struct timers timers;
     struct due_queue due, due_long; /* calls in the order of their deadlines, see deadline.h */

@@ -141,7 +141,9 @@ struct list_call {
                                       dialect/shared/late.c */
     const struct slice *given_items; /* the engine's: the submitter's, while items are a copy; */
     const char *given_ops;           /* and so are ops */
-    struct list *list;               /* the engine's */
+    uint64_t key_hash;               /* the engine's: while list is NULL */
+    size_t log_bytes;                /* the engine's: what its items take in the log at most */
+    struct list *list;               /* the engine's: NULL until it has been looked up */
     struct inner *inner;             /* the engine's: the call is one of its own, see inner.h */
     struct op *op;                   /* the engine's: the operation that carries it, or NULL */
     struct head *head;               /* the engine's: what a read is answered from */
@@ -161,6 +163,12 @@ struct list_call {
 static inline bool list_call_deletes(const struct list_call *call, size_t i)
 {
     return call->verb == LIST_DEL || (call->ops != NULL && call->ops[i] == ENTRY_DEL);
+}
+
+/* What the log gets of a change at most. */
+static inline size_t list_call_log_bytes(const struct list_call *call)
+{
+    return call->log_bytes + (call->verb == LIST_SET ? entry_bytes(0) : 0);
 }
 
 /* What the log says of an item that the call adds. */

@@ -55,11 +55,25 @@ void lists_fini(struct lists *lists)
     lists->buckets = NULL;
 }
 
-/* Has the memory of a list fetched that a call on it will touch, all of it at once: among thousands
- * of lists it is in no cache. */
-static void expect(const struct list *list)
+static struct list **bucket_of(const struct lists *lists, uint64_t hash)
+{
+    return &lists->buckets[hash & (lists->bucket_count - 1)];
+}
+
+uint64_t lists_expect(const struct lists *lists, struct slice key)
+{
+    uint64_t hash = hash_bytes(key.p, key.len, 0);
+    __builtin_prefetch(bucket_of(lists, hash));
+    return hash;
+}
+
+void lists_fetch(const struct lists *lists, uint64_t hash)
 {
     enum { CACHE_LINE_BYTES = 64 };
+    const struct list *list = *bucket_of(lists, hash);
+    if (list == NULL || list == lists->last) {
+        return;
+    }
     const char *at = (const char *)list + LIST_BUSY_FROM, *end = list->key;
     for (; at < end; at += CACHE_LINE_BYTES) {
         __builtin_prefetch(at);
@@ -69,10 +83,7 @@ static void expect(const struct list *list)
 
 static struct list **find(const struct lists *lists, struct slice key, uint64_t hash)
 {
-    struct list **at = &lists->buckets[hash & (lists->bucket_count - 1)];
-    if (*at != NULL) {
-        expect(*at);
-    }
+    struct list **at = bucket_of(lists, hash);
     while (*at != NULL && !((*at)->hash == hash && slice_equal(list_key(*at), key))) {
         at = &(*at)->next;
     }
@@ -122,7 +133,7 @@ static void grow(struct lists *lists)
         while (old[i] != NULL) {
             struct list *list = old[i];
             old[i] = list->next;
-            struct list **bucket = &lists->buckets[list->hash & (lists->bucket_count - 1)];
+            struct list **bucket = bucket_of(lists, list->hash);
             list->next = *bucket;
             *bucket = list;
         }
@@ -157,13 +168,16 @@ static struct list *create(const struct lists *lists, struct slice key,
 
 struct list *lists_get(struct lists *lists, struct slice key, const struct list_policy *policy)
 {
+    return lists_get_expected(lists, key, hash_bytes(key.p, key.len, 0), policy);
+}
+
+struct list *lists_get_expected(struct lists *lists, struct slice key, uint64_t hash,
+                                const struct list_policy *policy)
+{
     struct list *list = lists->last;
-    if (list != NULL && slice_equal(list_key(list), key)) {
-        list->is_used = true;
-        return list;
+    if (list == NULL || list->hash != hash || !slice_equal(list_key(list), key)) {
+        list = *find(lists, key, hash);
     }
-    uint64_t hash = hash_bytes(key.p, key.len, 0);
-    list = *find(lists, key, hash);
     if (list != NULL) {
         list->is_used = true;
         lists->last = list;
@@ -175,7 +189,7 @@ struct list *lists_get(struct lists *lists, struct slice key, const struct list_
     }
     list = create(lists, key, policy);
     list->hash = hash;
-    struct list **bucket = &lists->buckets[hash & (lists->bucket_count - 1)];
+    struct list **bucket = bucket_of(lists, hash);
     list->next = *bucket;
     *bucket = list;
     TAILQ_INSERT_HEAD(&lists->lru, list, lru);

@@ -168,6 +168,12 @@ void lists_fini(struct lists *lists);
 /* The list of that key, made when it is not known yet; forgets idle ones beyond the limit. Never
  * NULL; valid while it has calls or operations. */
 struct list *lists_get(struct lists *lists, struct slice key, const struct list_policy *policy);
+/* The same in three steps, with calls on other lists between them: among thousands of lists this
+ * one is in no cache, and the time until its memory is there passes for many of them at once. */
+uint64_t lists_expect(const struct lists *lists, struct slice key);
+void lists_fetch(const struct lists *lists, uint64_t hash);
+struct list *lists_get_expected(struct lists *lists, struct slice key, uint64_t hash,
+                                const struct list_policy *policy);
 /* The same without making one: NULL when it is not known. */
 struct list *lists_find(const struct lists *lists, struct slice key);
 /* Asks for the list to be looked at in this run. */

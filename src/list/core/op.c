@@ -88,13 +88,21 @@ void op_stop_waking(struct op *op, struct engine *e)
     }
 }
 
-void op_check_quiet(struct engine *e, struct list *list)
+static RARE void wake_publishers(struct engine *e, struct list *list)
 {
     struct op *const waiters[] = {list->compaction, list->merge, list->put, list->forget};
     for (size_t i = 0; i < sizeof waiters / sizeof waiters[0]; i++) {
         if (waiters[i] != NULL && waiters[i]->waits_quiet) {
             op_wake(e, waiters[i]);
         }
+    }
+}
+
+void op_check_quiet(struct engine *e, struct list *list)
+{
+    /* Those that wait have become the publisher, or wait for the one that has. */
+    if (UNLIKELY(list->publisher != NULL)) {
+        wake_publishers(e, list);
     }
     lists_mark_ready(&e->lists, list);
 }
@@ -115,6 +123,7 @@ void op_stop_publishing(struct engine *e, struct op *op)
     op->waits_quiet = false;
     if (list->publisher == op) {
         list->publisher = NULL;
+        wake_publishers(e, list);
     }
     op_check_quiet(e, list);
 }
