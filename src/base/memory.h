@@ -4,8 +4,8 @@
  * number of its own, which goes into the common one whenever it has changed by MEMORY_SLACK_BYTES:
  * so the common number is wrong by that much per thread at most, and counting costs one addition.
  *
- *     counted   blocks (base/block.h): input, requests on their way, replies, answers; the
- *               proxy's structs for requests under way; arrays of items
+ *     counted   blocks (base/block.h): input, requests on their way, replies, answers; structs
+ *               for requests under way, and spare ones (base/spare.h); arrays of items
  *     shared    blocks that cache or views hold as well have limits of their own:
  *               list/format/sublist.h takes them out as long as they do
  *     scratch   arenas: limited by fold_memory_bytes, counted apart, only to know when to trim

@@ -14,6 +14,11 @@
 #include "config/users.h"
 #include "config/value.h"
 
+/* Each kind of spare memory, of all workers, may take this part of memory_limit_bytes, ... */
+#define SPARE_PART 64
+/* ... and no more than this in one worker. */
+#define SPARE_BYTES_MAX ((size_t)4 << 20)
+
 /* Of a pool or a listener. */
 #define NAME_MAX_BYTES 64
 
@@ -403,4 +408,10 @@ void config_print(const struct config *config, config_printer *print, void *arg)
     for (size_t i = 0; config_part_at((struct config *)config, i, &part); i++) {
         print_part(config, &part, print, arg);
     }
+}
+
+size_t config_spare_bytes(const struct config *config)
+{
+    uint64_t bytes = config->memory_limit_bytes / SPARE_PART / config->threads;
+    return bytes < SPARE_BYTES_MAX ? (size_t)bytes : SPARE_BYTES_MAX;
 }

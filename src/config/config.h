@@ -495,6 +495,9 @@ static inline bool route_reaches(const struct route_config *route, uint32_t pool
            pool_index == route->shadow_index;
 }
 
+/* What a worker keeps of each kind of spare memory (base/spare.h, base/block.h), bytes at most. */
+size_t config_spare_bytes(const struct config *config);
+
 /* Calls print(arg, section, key, value, origin) for every setting in force, for `stats settings`
  * and -t -v. origin: "line 3", "line 3, in [lists]", "an option", or "" for a default. Texts are
  * valid during the call. */

@@ -43,7 +43,6 @@ struct engine *engine_create(const struct config *config, struct cache *const *c
     lists_init(&e->lists, plugin, config->tracked_lists, config->view_bytes);
     TAILQ_INIT(&e->arrived);
     TAILQ_INIT(&e->all_ops);
-    TAILQ_INIT(&e->spare_ops);
     TAILQ_INIT(&e->runnable);
     TAILQ_INIT(&e->transactions);
     fetches_init(&e->fetches);
@@ -51,18 +50,18 @@ struct engine *engine_create(const struct config *config, struct cache *const *c
     TAILQ_INIT(&e->inners);
     TAILQ_INIT(&e->turns);
     STAILQ_INIT(&e->outbox);
-    STAILQ_INIT(&e->spare_requests);
     TAILQ_INIT(&e->done);
     TAILQ_INIT(&e->due);
     TAILQ_INIT(&e->due_long);
     TAILQ_INIT(&e->ghosts.deferred);
     e->ghosts.gone = true;
+    ops_init(e, 0);
     return e;
 }
 
 void engine_set_request_room(struct engine *e, size_t bytes)
 {
-    e->request_room = bytes;
+    ops_init(e, bytes);
 }
 
 void engine_set_run_indexes(struct engine *e, struct run_indexes *indexes)
@@ -90,30 +89,15 @@ void engine_destroy(struct engine **slot)
     }
     e->is_dropped = true;
     expiries_fini(e);
-    while (!TAILQ_EMPTY(&e->all_ops)) {
-        struct op *op = TAILQ_FIRST(&e->all_ops);
-        TAILQ_REMOVE(&e->all_ops, op, all);
-        if (!op->finished) {
-            op->fini(e, op);
-        }
-        free(op);
-    }
+    ops_drop(e);
     inners_fini(e);
     fetches_fini(e);
     while (!STAILQ_EMPTY(&e->outbox)) {
         struct be_request *r = engine_take_request(e);
         request_free(e, &r);
     }
-    while (!STAILQ_EMPTY(&e->spare_requests)) {
-        struct be_request *r = STAILQ_FIRST(&e->spare_requests);
-        STAILQ_REMOVE_HEAD(&e->spare_requests, link);
-        free(op_request_of(r));
-    }
-    while (!TAILQ_EMPTY(&e->spare_ops)) {
-        struct op *op = TAILQ_FIRST(&e->spare_ops);
-        TAILQ_REMOVE(&e->spare_ops, op, all);
-        free(op);
-    }
+    spare_fini(&e->spare_requests);
+    spare_fini(&e->spare_ops);
     lists_fini(&e->lists);
     timers_fini(&e->timers);
     free(e);

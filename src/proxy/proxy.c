@@ -18,7 +18,6 @@
 #include "pool/placement.h"
 #include "proxy/core/gate.h"
 #include "proxy/core/shared.h"
-#include "proxy/core/spare.h"
 #include "proxy/core/timing.h"
 #include "proxy/listen/listen_set.h"
 #include "proxy/listen/listener.h"
@@ -155,7 +154,7 @@ struct proxy *proxy_start(const struct config *config, struct inherited *inherit
     rng_init_system(&rng);
     hash_set_secret(rng_unique(&rng));
     memory_init();
-    block_limit_spare(spare_bytes_max(config));
+    block_limit_spare(config_spare_bytes(config));
     create_caches(s);
     s->slow = slow_log_create();
     trace_init(&s->trace);

@@ -325,7 +325,7 @@ static int create_pools(struct worker *w, char error[CONFIG_ERROR_MAX])
 
 static void init_spares(struct worker *w)
 {
-    size_t bytes = spare_bytes_max(w->config);
+    size_t bytes = config_spare_bytes(w->config);
     pending_init(w, bytes);
     forward_init(w, bytes);
     multiget_init(w, bytes);

@@ -5,6 +5,7 @@
 #ifndef LIST_CORE_ENGINE_STATE_H
 #define LIST_CORE_ENGINE_STATE_H
 
+#include "base/spare.h"
 #include "list/core/cache.h"
 #include "list/core/expiry.h"
 #include "list/core/fetch.h"
@@ -33,8 +34,7 @@ struct engine {
     struct timer deadline_timer;    /* set for the first of them, or earlier */
     struct list_session ghosts;     /* the session of calls that were answered already */
     TAILQ_HEAD(, op) all_ops;
-    TAILQ_HEAD(, op) spare_ops; /* memory for others */
-    unsigned spare_op_count;
+    struct spare_list spare_ops; /* of the size that most have */
     TAILQ_HEAD(runnable_ops, op) runnable;
     struct fetches fetches;
     struct expiries expiries; /* writes that wait for a server's clock */
@@ -50,9 +50,7 @@ struct engine {
     uint64_t session_mark; /* the current pass over a queue, see schedule.c */
 
     struct be_queue outbox;
-    struct be_queue spare_requests;
-    unsigned spare_request_count;
-    size_t request_room; /* bytes behind each request, for its carrier */
+    struct spare_list spare_requests; /* each with room for its carrier behind it */
     struct call_queue done;
     struct log_limit damaged_log;
     struct log_limit foreign_log;

@@ -8,20 +8,25 @@
 #include "base/number.h"
 #include "list/core/engine_state.h"
 
-/* Most operations fit into this. Those that have ended are kept for others: as many as a busy
- * worker has under way. */
+/* Most operations fit into this, and have the memory of others that have ended. */
 #define ROOM_BYTES 1024u
-#define SPARE_MAX 1024u
 
-static struct op *allocate(struct engine *e, size_t size)
+void ops_init(struct engine *e, size_t request_room)
 {
-    struct op *op = TAILQ_FIRST(&e->spare_ops);
-    if (size <= ROOM_BYTES && op != NULL) {
-        TAILQ_REMOVE(&e->spare_ops, op, all);
-        e->spare_op_count--;
+    size_t bytes = config_spare_bytes(e->config);
+    spare_init(&e->spare_ops, ROOM_BYTES, bytes);
+    spare_init(&e->spare_requests, sizeof(struct op_request) + request_room, bytes);
+}
+
+static struct op *op_new(struct engine *e, size_t size)
+{
+    struct op *op;
+    if (size <= ROOM_BYTES) {
+        op = spare_take(&e->spare_ops);
     } else {
-        op = malloc(size < ROOM_BYTES ? ROOM_BYTES : size);
+        op = malloc(size);
         CHECK(op != NULL);
+        memory_take(size);
     }
     memset(op, 0, size);
     return op;
@@ -29,8 +34,7 @@ static struct op *allocate(struct engine *e, size_t size)
 
 void *op_create(struct engine *e, struct list *list, size_t size, op_step *step, op_fini *fini)
 {
-    struct op *op = allocate(e, size);
-    memory_take(size);
+    struct op *op = op_new(e, size);
     op->size_bytes = size;
     op->co.waiting = "";
     op->step = step;
@@ -63,12 +67,22 @@ void op_enter(struct op *op, struct op **place)
 static void op_free(struct engine *e, struct op *op)
 {
     TAILQ_REMOVE(&e->all_ops, op, all);
-    memory_give(op->size_bytes);
-    if (op->size_bytes <= ROOM_BYTES && e->spare_op_count < SPARE_MAX) {
-        TAILQ_INSERT_HEAD(&e->spare_ops, op, all);
-        e->spare_op_count++;
+    if (op->size_bytes <= ROOM_BYTES) {
+        spare_give(&e->spare_ops, op);
     } else {
+        memory_give(op->size_bytes);
         free(op);
+    }
+}
+
+void ops_drop(struct engine *e)
+{
+    while (!TAILQ_EMPTY(&e->all_ops)) {
+        struct op *op = TAILQ_FIRST(&e->all_ops);
+        if (!op->finished) {
+            op->fini(e, op);
+        }
+        op_free(e, op);
     }
 }
 
@@ -220,17 +234,8 @@ const char *op_waiting(const struct engine *e, const struct list *list)
 
 struct be_request *request_new(struct engine *e, const struct list *list, enum be_verb verb)
 {
-    struct op_request *made;
-    struct be_request *r = STAILQ_FIRST(&e->spare_requests);
-    if (r != NULL) {
-        STAILQ_REMOVE_HEAD(&e->spare_requests, link);
-        e->spare_request_count--;
-        made = op_request_of(r);
-    } else {
-        made = malloc(sizeof *made + e->request_room);
-        CHECK(made != NULL);
-        r = &made->be;
-    }
+    struct op_request *made = spare_take(&e->spare_requests);
+    struct be_request *r = &made->be;
     memset(made, 0, offsetof(struct op_request, be.key));
     r->verb = verb;
     r->pool_index = list->policy->pool_index;
@@ -243,12 +248,7 @@ void request_free(struct engine *e, struct be_request **slot)
     struct be_request *r = *slot;
     *slot = NULL;
     block_unref(&r->block);
-    if (e->spare_request_count < SPARE_MAX) {
-        STAILQ_INSERT_HEAD(&e->spare_requests, r, link);
-        e->spare_request_count++;
-    } else {
-        free(op_request_of(r));
-    }
+    spare_give(&e->spare_requests, op_request_of(r));
 }
 
 void request_send(struct engine *e, struct be_request *request)

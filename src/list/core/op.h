@@ -81,6 +81,10 @@ struct op {
 /* Tags: the low ones are each operation's own; scans mark theirs. */
 #define TAG_SCAN (1ULL << 63)
 
+/* Makes room for operations and requests, of which none is there yet. */
+void ops_init(struct engine *e, size_t request_room);
+/* Drops all operations, as a crash would. */
+void ops_drop(struct engine *e);
 /* Allocates a zeroed operation struct of size bytes that begins with a struct op, and registers it
  * with the list. */
 void *op_create(struct engine *e, struct list *list, size_t size, op_step *step, op_fini *fini);

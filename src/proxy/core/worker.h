@@ -21,7 +21,7 @@
 #include "config/config.h"
 #include "proxy/core/laggards.h"
 #include "proxy/core/metrics.h"
-#include "proxy/core/spare.h"
+#include "base/spare.h"
 #include "proxy/core/timing.h"
 
 struct client;

@@ -3,15 +3,14 @@
  * Free lists of equal objects: freed ones are kept for reuse as long as there are no more than max
  * of them in all, in use or not. What they hold counts in base/memory.h, spare ones too.
  */
-#ifndef PROXY_CORE_SPARE_H
-#define PROXY_CORE_SPARE_H
+#ifndef BASE_SPARE_H
+#define BASE_SPARE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/check.h"
-#include "config/config.h"
 
 struct spare {
     struct spare *next;
@@ -21,9 +20,6 @@ struct spare_list {
     uint32_t made, max;
     size_t size;
 };
-
-/* What a worker keeps of each kind of object, bytes at most. */
-size_t spare_bytes_max(const struct config *config);
 
 /* Objects of size bytes; bytes_max for all of them. */
 void spare_init(struct spare_list *list, size_t size, size_t bytes_max);

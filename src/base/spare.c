@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "proxy/core/spare.h"
+#include "base/spare.h"
 
 #include <stdlib.h>
 
 #include "base/memory.h"
-
-/* Each kind of spare memory, of all workers, may take this part of memory_limit_bytes, ... */
-#define SPARE_PART 64
-/* ... and no more than this in one worker. */
-#define SPARE_BYTES_MAX ((size_t)4 << 20)
-
-size_t spare_bytes_max(const struct config *config)
-{
-    uint64_t bytes = config->memory_limit_bytes / SPARE_PART / config->threads;
-    return bytes < SPARE_BYTES_MAX ? (size_t)bytes : SPARE_BYTES_MAX;
-}
 
 void spare_init(struct spare_list *list, size_t size, size_t bytes_max)
 {
