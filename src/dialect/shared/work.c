@@ -160,8 +160,7 @@ void work_note_text(struct work *w, const char *format, ...)
 
 bool work_written(struct engine *e, struct work *w, const struct op_event *event)
 {
-    if (event->status == BE_EXISTS || event->status == BE_NOT_FOUND ||
-        event->status == BE_NOT_STORED) {
+    if (write_was_refused(event->status)) {
         metric_inc(e->metrics, METRIC_list_conflicts);
         return false;
     }

@@ -132,8 +132,7 @@ static bool settled(struct engine *e, struct op_round *round, const struct op_ev
         round_fail_writes(e, round, "backend out of memory, nothing done");
         return true;
     }
-    if (event->status == BE_NOT_STORED || event->status == BE_EXISTS ||
-        event->status == BE_NOT_FOUND) {
+    if (write_was_refused(event->status)) {
         return false;
     }
     op_error_text(event, round->error);

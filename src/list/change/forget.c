@@ -294,8 +294,7 @@ static bool take_off_settled(struct engine *e, struct op_forget *f, const struct
         list_consider_compaction(e, list, 0);
         return true;
     }
-    if (event->status == BE_EXISTS || event->status == BE_NOT_FOUND ||
-        event->status == BE_NOT_STORED) {
+    if (write_was_refused(event->status)) {
         metric_inc(e->metrics, METRIC_list_conflicts);
         forget_decision(f);
         return false;

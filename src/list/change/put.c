@@ -316,8 +316,7 @@ static bool published(struct engine *e, struct op_put *p, const struct op_event 
         put_fail(e, p, "backend out of memory, nothing done");
         return true;
     }
-    if (event->status == BE_EXISTS || event->status == BE_NOT_FOUND ||
-        event->status == BE_NOT_STORED) {
+    if (write_was_refused(event->status)) {
         metric_inc(e->metrics, METRIC_list_conflicts);
         return false;
     }

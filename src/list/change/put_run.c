@@ -78,8 +78,7 @@ static void emit_announcing_cas(struct engine *e, struct op_put *p, bool is_seen
 static void take_announced(struct op_put *p, const struct op_event *event)
 {
     p->writer.announced = event->status == BE_STORED;
-    p->writer.conflict = event->status == BE_NOT_STORED || event->status == BE_EXISTS ||
-                         event->status == BE_NOT_FOUND;
+    p->writer.conflict = write_was_refused(event->status);
     p->writer.no_memory = op_found_no_memory(event);
     if (!p->writer.announced && !p->writer.conflict) {
         op_error_text(event, p->error);

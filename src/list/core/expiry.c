@@ -503,8 +503,7 @@ static void take_reply(struct engine *e, struct expiry *x, uint64_t what,
     bool written = what == ASK_WRITE;
     bool answered = reply->status == BE_HIT || reply->status == BE_MISS;
     if (written) {
-        answered = reply->status == BE_STORED || reply->status == BE_NOT_STORED ||
-                   reply->status == BE_EXISTS || reply->status == BE_NOT_FOUND;
+        answered = reply->status == BE_STORED || write_was_refused(reply->status);
     } else if (answered && what == ASK_ITEM) {
         take_item(e, x, reply);
     } else if (answered) {

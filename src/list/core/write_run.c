@@ -92,8 +92,7 @@ static void emit_announcing_cas(struct engine *e, struct run_writer *w, const st
 static void take_announced(struct engine *e, struct run_writer *w, struct head **head,
                            const struct op_event *event)
 {
-    bool gone = event->status == BE_NOT_STORED || event->status == BE_EXISTS ||
-                event->status == BE_NOT_FOUND;
+    bool gone = write_was_refused(event->status);
     if (event->tag == TAG_HEAD) {
         head_unref(head);
         (void)op_take_head(e, w->op, event, head, w->error);
