@@ -294,7 +294,7 @@ static const struct config_key keys[] = {
      "size of a list's log at which a proxy folds it into sublists (native) or looks whether to compact the list", LIVE},
     {LISTS("log_hard_limit_bytes", log_hard_limit_bytes), TYPE_BYTES, 512, 900000, "128k", "bytes", NULL,
      "size that a list's log stays below: changes wait while it is over three quarters of that", LIVE},
-    {LISTS_OF(NATIVE | BIT(SUBLISTS), "sublist_limit_bytes", sublist_limit_bytes), TYPE_BYTES, 512, 900000, "128k", "bytes", NULL,
+    {LISTS_OF(NATIVE | BIT(SUBLISTS), "sublist_limit_bytes", sublist_limit_bytes), TYPE_BYTES, 512, 900000, "126k", "bytes", NULL,
      "largest sublist", LIVE},
     {LISTS_OF(NATIVE, "cache_bytes", cache_bytes), TYPE_BYTES64, 0, 1024 * G, "256m", "bytes", NULL,
      "memory for sublists, shared by all prefixes that set no other size; 0: no cache", START},
