@@ -2,6 +2,7 @@
 """All that can happen in a world: every order of steps, crashes of coordinators, requests that
 arrive late or never."""
 
+import functools
 from collections import deque, namedtuple
 from itertools import combinations
 
@@ -31,6 +32,9 @@ class Search:
         self.programs = programs
         self.states_max = states_max
         self.resumed, self.judged = {}, {}
+        # A party comes to the same places again and again, beside all that the others do.
+        self.waiting = functools.cache(self.waiting)
+        self.replied = functools.cache(self.replied)
         self.operations = [o for p in programs for o in p if o[0] not in self.silent]
         self.numbers = []
         count = 0
@@ -99,12 +103,14 @@ class Search:
             place = Place(place.at, *following, (), ())
 
     def waiting(self, place):
-        """The requests that the party has under way: (chain, request)."""
+        """The requests that the party has under way: (chain, request) of each."""
         _, request, _ = self.resume(place.phase, place.arguments, place.replies)
         chains = request if isinstance(request, All) else ((request,),)
-        for number, (chain, replies) in enumerate(zip(chains, place.partial)):
-            if len(replies) < len(chain) and LOST not in replies:
-                yield number, chain[len(replies)]
+        return tuple(
+            (number, chain[len(replies)])
+            for number, (chain, replies) in enumerate(zip(chains, place.partial))
+            if len(replies) < len(chain) and LOST not in replies
+        )
 
     def replied(self, place, number, reply):
         """The party has this reply on a chain."""
@@ -112,7 +118,7 @@ class Search:
         partial = list(place.partial)
         partial[number] += (reply,)
         place = place._replace(partial=tuple(partial))
-        if any(True for _ in self.waiting(place)):
+        if self.waiting(place):
             return place, ()
         last = tuple(replies[-1] for replies in partial)
         value = last if isinstance(request, All) else last[0]
@@ -192,7 +198,7 @@ class Search:
         if following is None:
             following = self.begin(self.programs[party], place.at + 1)
         places = replaced(state.places, party, following)
-        return state._replace(heads=heads, places=places, history=history)
+        return State(heads, places, state.late, history, state.crashes, state.losses)
 
     # --- the search ---
 
@@ -219,15 +225,16 @@ class Search:
             if self.is_wrong(state):
                 raise Violation(self.story(*self.found_again()))
             for following, _ in self.steps(state):
-                if following not in seen:
-                    seen.add(following)
+                count = len(seen)
+                seen.add(following)
+                if len(seen) > count:
                     queue.append(following)
             if len(seen) > self.states_max:
                 raise TooLarge(f"more than {self.states_max} states")
         return len(seen)
 
     def is_wrong(self, state):
-        return all(place is None for place in state.places) and not self.is_right(state)
+        return not any(state.places) and not self.is_right(state)
 
     def found_again(self):
         """The same search once more, now with where each state came from: that takes too much
