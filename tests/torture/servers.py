@@ -97,6 +97,20 @@ class Fleet(Group):
             server.stop()
 
 
+class Over(threading.Event):
+    """Clients look before each request whether the scenario is over. A change of servers takes a minute
+    or so, whatever may be under fire: in a short run they rest there, and do as much as elsewhere."""
+
+    SHORT_S, REST_S = 20, 0.02
+
+    def __init__(self, seconds):
+        super().__init__()
+        self.rest_s = self.REST_S if seconds < self.SHORT_S else 0
+
+    def is_set(self):
+        return self.wait(self.rest_s) if self.rest_s else super().is_set()
+
+
 class Harm(threading.Thread):
     """Kills proxies, and has them sleep."""
 
@@ -265,7 +279,7 @@ class ServersRun(Run):
     def __init__(self, *args):
         super().__init__(*args)
         self.plan = []
-        self.calm = threading.Event()
+        self.calm, self.over = threading.Event(), Over(self.seconds)
         self.changes, self.commands, self.killed = [], 0, 0
 
     def cluster_kind(self, folder, _build, _seed, _shape):
@@ -417,7 +431,7 @@ class ServersRun(Run):
         self.cluster.others = [self.cluster.new_server()]
         new = [server for server in old if server is not dead] + self.cluster.others
         at_risk = self.lists_of(dead)
-        self.calm, self.over = threading.Event(), threading.Event()
+        self.calm, self.over = threading.Event(), Over(self.seconds)
         floors, unknown = {}, set()
         users = [Plain(PLAIN + number, self, floors, unknown) for number in range(PLAIN)]
         self.harm = Harm(self)
