@@ -244,7 +244,8 @@ static void print_result(const struct options *options, const struct sample *beg
     static const struct {
         const char *name;
         double quantile;
-    } quantiles[] = {{"p50", 0.5}, {"p99", 0.99}, {"p99_9", 0.999}};
+    } quantiles[] = {
+        {"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99_9", 0.999}, {"p99_99", 0.9999}};
     printf("\"latency_us\": {");
     for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++) {
         printf("\"%s\": %.1f, ", quantiles[i].name,

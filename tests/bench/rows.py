@@ -223,14 +223,15 @@ def list_row(name, title, connections, depth, prepare, requests, **rest):
     return Row(name, title, "redis", connections, depth, prepare, requests, **rest)
 
 
-def adding(connections, depth, **targets):
+def adding(connections, depth, count=1, **targets):
     return list_row(
-        f"ladd-{connections}x{depth}",
-        f"ladd to one list (SADD), items drawn from {MEMBERS:,}",
+        f"ladd-{connections}x{depth}" if count == 1 else f"ladd-{count}-items",
+        f"ladd {f'of {count} items ' if count > 1 else ''}to one list (SADD), "
+        f"items drawn from {MEMBERS:,}",
         connections,
         depth,
         nothing_there,
-        lambda side: [side.add("hot", MEMBER)],
+        lambda side: [side.add("hot", *[MEMBER] * count)],
         before=empty_list,
         after=check_members,
         **targets,
@@ -297,6 +298,7 @@ def mixed(mix, title, **targets):
 LIST = [
     adding(50, 1, ops_target=1.3, cpu_target=0.75),
     adding(8, 32, ops_target=2.5, cpu_target=0.35),
+    adding(8, 32, count=100),
     list_row(
         "ladd-10000-lists",
         "ladd to 10,000 lists (SADD), items drawn from 1,000 each",

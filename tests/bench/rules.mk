@@ -23,7 +23,7 @@ $(B)/documents: $(DOCUMENTS_OBJ)
 -include $(LOAD_OBJ:.o=.d) $(DOCUMENTS_OBJ:.o=.d)
 
 .PHONY: bench
-bench: $(BIN) $(B)/load $(B)/documents ## speed and memory beside other programs; 15 minutes (BENCH="get")
+bench: $(BIN) $(B)/load $(B)/documents ## speed and memory beside other programs; 20 minutes (BENCH="get")
 	scripts/install-deps --bench
 	$(PYTHON) tests/bench/check-load $(B)/load
 	$(PYTHON) tests/bench/run --build $(B) --seconds $(BENCH_S) \

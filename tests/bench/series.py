@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is drawn: cost against the size of a list, throughput against the number of clients."""
+"""What is drawn: cost and memory against the size of a list and the number of lists, throughput
+against the number of clients, latency."""
 
 import statistics
 
 import rows
 from measure import settle, together
 from rows import must
-from sides import cpu_s
+from sides import cpu_s, stored_bytes
 
 MEMBER = "user-%08n"
 MEMBER_BYTES = 13
@@ -174,7 +175,98 @@ def add_by_clients(bench):
     return series("ladd-by-clients", title, "clients", "requests per second", curves)
 
 
+# --- how many lists ----------------------------------------------------------------------------
+
+LIST_COUNTS = [100, 1_000, 10_000, 100_000]
+
+
+def by_lists(bench):
+    """Lists of 100 items; what is added is in them already, so they keep their size."""
+    curves = {name: [] for name in ("ladd", "SADD", "lhas", "SISMEMBER")}
+    for count in LIST_COUNTS:
+        with bench.arena() as arena:
+            both = rows.pair(arena)
+            members = [rows.member(i) for i in range(rows.LIST_SHORT)]
+            for side in both:
+                side.fill((f"list:{i:06}", members) for i in range(count))
+            found = {name: [] for name in curves}
+            options = {"seconds": min(bench.args.seconds, 1), "keys": count}
+            options["members"] = rows.LIST_SHORT
+            for _ in range(bench.args.repetitions):
+                for side, names in zip(both, (("ladd", "lhas"), ("SADD", "SISMEMBER"))):
+                    for name, request in zip(names, (side.add, side.has)):
+                        settle(both)
+                        some = [request("list:%06k", rows.MEMBER)]
+                        result = bench.load.run(side, some, 8, 32, **options)
+                        found[name].append(together(result))
+        for name, cpu_us in found.items():
+            curves[name].append((count, statistics.median(cpu_us)))
+    title = "CPU of a change and of a membership in lists of 100 items, 8 connections x 32"
+    return series("by-lists", title, "lists", "CPU time per request, µs", curves)
+
+
+# --- memory ------------------------------------------------------------------------------------
+
+LIST_SIZES = [10, 100, 1_000, 10_000, 100_000, 1_000_000]
+MEMORY_ITEMS = 1_000_000
+
+
+def memory(bench, key, lists, items):
+    """Bytes for each of so many items, added one by one to lists drawn at random: stored in
+    memcached, of its pages, and in Redis."""
+    with bench.arena() as arena:
+        memcached = arena.memcacheds(memory_mb=4096)
+        ours, redis = arena.mclistd(memcached), arena.redis()
+        stored, pages = stored_bytes(memcached[0])
+        used = redis.used_memory()
+        for side in (ours, redis):
+            request = [side.add(key, MEMBER)]
+            bench.load.run(side, request, 8, 32, count=items, first=0, keys=lists)
+        settle([ours, redis])
+        stored_then, pages_then = stored_bytes(memcached[0])
+        used_then = redis.used_memory()
+    return (stored_then - stored) / items, (pages_then - pages) / items, (used_then - used) / items
+
+
+def memory_by_size(bench):
+    names = ("stored in memcached", "pages of memcached", "Redis")
+    curves = {name: [] for name in names}
+    items = MEMORY_ITEMS // (100 if bench.args.smoke else 1)
+    for size in (size for size in LIST_SIZES if size <= items):
+        lists = items // size
+        for name, found in zip(names, memory(bench, "list:%06k", lists, items)):
+            curves[name].append((size, found))
+    title = f"memory of an item of {MEMBER_BYTES} bytes, {items:,} of them, added one by one"
+    return series("memory-by-size", title, "items in a list", "bytes for each item", curves)
+
+
+# --- latency -----------------------------------------------------------------------------------
+
+QUANTILES = {"p50": 2, "p90": 10, "p99": 100, "p99_9": 1_000, "p99_99": 10_000}
+
+
+def latency(bench):
+    curves = {}
+    for row, what in ((rows.adding(8, 32), ""), (rows.adding(8, 32, count=100), " of 100 items")):
+        with bench.arena() as arena:
+            result = rows.run_row(row, arena, bench.load, bench.args.repetitions)
+        for side, verb in (("ours", "ladd"), ("theirs", "SADD")):
+            found = result[side]["latency_us"]
+            curves[verb + what] = [(one, found[name] / 1000) for name, one in QUANTILES.items()]
+    return series(
+        "latency",
+        "latency of adding to one list, 8 connections x 32",
+        "one in so many requests takes longer (2: the median, 100: p99)",
+        "ms",
+        curves,
+        is_log=True,
+    )
+
+
 ROWS = {
+    "latency": latency,
+    "by-lists": by_lists,
+    "memory-by-size": memory_by_size,
     "grow": grow,
     "lhas-by-size": has_by_size,
     "lget-by-size": get_by_size,

@@ -28,6 +28,14 @@ def cpu_s(pid):
     return time.clock_gettime(((~pid) << 3) | 2)
 
 
+def stored_bytes(memcached):
+    """Of its items with their overhead, and of the pages it has taken for them."""
+    with memcached.conn() as conn:
+        items = int(conn.stats()["bytes"])
+        pages = int(conn.stats("stats slabs")["total_malloced"])
+    return items, pages
+
+
 def rss_bytes(pid):
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     return int(re.search(r"^VmRSS:\s+(\d+) kB", status, re.M)[1]) * 1024
@@ -147,8 +155,8 @@ class Classic:
         return f"set {key} 0 0 {value_bytes}\r\n%v\r\n", "line STORED"
 
     @staticmethod
-    def add(key, member):
-        return f"ladd {key} {member}\r\n", "line STORED"
+    def add(key, *members):
+        return f"ladd {key} {' '.join(members)}\r\n", "line STORED"
 
     @staticmethod
     def remove(key, member):
@@ -232,8 +240,8 @@ class Redis:
         return resp_template("GET", key), f"bulk {value_bytes}"
 
     @staticmethod
-    def add(key, member):
-        return resp_template("SADD", key, member), "integer 0 1"
+    def add(key, *members):
+        return resp_template("SADD", key, *members), f"integer 0 {len(members)}"
 
     @staticmethod
     def remove(key, member):

@@ -10,10 +10,11 @@ import socket
 import time
 
 import rows
+import series
 from harness import HOST
 from measure import compare, front, settle, spread, together
 from rows import MEMBERS, member, must
-from sides import SETUP_TIMEOUT_S, rss_bytes
+from sides import SETUP_TIMEOUT_S, rss_bytes, stored_bytes
 
 HARD_LIMIT_BYTES = 128 * 1024  # log_hard_limit_bytes, as it is by default
 
@@ -84,14 +85,6 @@ def lget_after_flip(bench):
 # --- memory ------------------------------------------------------------------------------------
 
 
-def stored_bytes(memcached):
-    """Of its items with their overhead, and of the pages it has taken for them."""
-    with memcached.conn() as conn:
-        items = int(conn.stats()["bytes"])
-        pages = int(conn.stats("stats slabs")["total_malloced"])
-    return items, pages
-
-
 def bytes_per_member(bench):
     members = [member(i) for i in range(MEMBERS)]
     with bench.arena() as arena:
@@ -124,6 +117,24 @@ def bytes_per_member(bench):
     return facts(
         "bytes-per-member", title, lines, "<= 0.35 of a set", ratio <= 0.35, ratio=ratio
     )
+
+
+def memory_of_lists(bench):
+    """As clients fill lists: one item at a time, many lists at once."""
+    smoke = 100 if bench.args.smoke else 1
+    lines, met = [], True
+    for what, key, lists, items, pages_max in (
+        ("20,000 lists of 100 at random", "list:%05k", 20_000, 2_000_000, 33),
+        ("one list of 5,000,000", "hot", 1, 5_000_000, 20),
+        ("1,000,000 edges over 80,000 lists by Zipf's law", "list:%05z", 80_000, 1_000_000, 33),
+        ("5,000,000 edges over 400,000 lists by it", "list:%06z", 400_000, 5_000_000, 33),
+    ):
+        stored, pages, redis = series.memory(bench, key, lists, items // smoke)
+        lines.append((what, f"{stored:.1f} stored, {pages:.1f} of pages; Redis {redis:.1f}"))
+        met = met and pages <= pages_max and pages <= 0.7 * redis
+    title = f"bytes for each item of {series.MEMBER_BYTES} bytes, added one by one"
+    target = "pages <= 33, of the one list <= 20, and <= 0.7 of Redis"
+    return facts("memory", title, lines, target, met)
 
 
 IDLE_CONNECTIONS = 10_000
@@ -370,6 +381,7 @@ def threads(bench):
 ROWS = {
     "lget-after-flip": lget_after_flip,
     "bytes-per-member": bytes_per_member,
+    "memory": memory_of_lists,
     "idle": idle,
     "four-proxies": four_proxies,
     "merge": merge,
