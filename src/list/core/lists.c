@@ -62,6 +62,9 @@ static struct list **bucket_of(const struct lists *lists, uint64_t hash)
 
 uint64_t lists_expect(const struct lists *lists, struct slice key)
 {
+    if (lists->last != NULL && slice_equal(list_key(lists->last), key)) {
+        return lists->last->hash;
+    }
     uint64_t hash = hash_bytes(key.p, key.len, 0);
     __builtin_prefetch(bucket_of(lists, hash));
     return hash;
@@ -70,8 +73,11 @@ uint64_t lists_expect(const struct lists *lists, struct slice key)
 void lists_fetch(const struct lists *lists, uint64_t hash)
 {
     enum { CACHE_LINE_BYTES = 64 };
+    if (lists->last != NULL && lists->last->hash == hash) {
+        return;
+    }
     const struct list *list = *bucket_of(lists, hash);
-    if (list == NULL || list == lists->last) {
+    if (list == NULL) {
         return;
     }
     const char *at = (const char *)list + LIST_BUSY_FROM, *end = list->key;
