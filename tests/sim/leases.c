@@ -83,7 +83,7 @@ void leases_append(struct oracle *o, unsigned list, const struct purpose *purpos
             call->pends = true;
             /* An ldrop leaves a head for a moment where it meets a lease or transactions; and a
              * lease may end between the look at it and the append. */
-            call->is_void = a->given_count == 0 && !a->decides && !o->cluster.moving;
+            call->is_void = a->given_count == 0 && !a->decides;
             pend(a, call);
         }
     }

@@ -754,6 +754,34 @@ static void test_an_append_is_a_cas_of_the_head_that_was_looked_at(void **state)
     moving_destroy(&s.moving);
 }
 
+/* A head for a put to announce in: what a worker that still knows the list appended to it would be
+ * answered as done, and no reader would see it. */
+static void test_no_change_is_appended_where_a_head_says_that_the_list_is_missing(void **state)
+{
+    (void)state;
+    const struct {
+        const char *head;
+        bool needs_list, goes;
+    } rows[] = {{"^1 ?0.0\n~26:aaaaaaaaaaaaa.3.1795229329", true, false},
+                {"^1 ?0.0\n~26:aaaaaaaaaaaaa.3.1795229329", false, true},
+                {"^1 ?2483958411013262.1795229439\n", true, true},
+                {"^1 ?0.0\n!0:", true, true},
+                {"^1\n", true, true}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct scene s;
+        begin_scene(&s, MOVING_LEARN, BE_APPEND);
+        s.request.value = SLICE_LIT("+1:x");
+        s.request.needs_list = rows[i].needs_list;
+        look(&s, 0, rows[i].head);
+        assert_int_equal(s.done, !rows[i].goes);
+        assert_int_equal(moving_take_request(s.moving) == &s.request, rows[i].goes);
+        if (rows[i].goes) {
+            moving_reply(s.moving, &s.request, &(struct be_reply){.status = BE_STORED});
+        }
+        moving_destroy(&s.moving);
+    }
+}
+
 static void on_read(void *arg, struct be_request *request, const struct be_reply *reply)
 {
     (void)request;
@@ -790,6 +818,7 @@ int main(void)
         cmocka_unit_test(test_a_copied_sublist_lives_longer_by_what_clocks_differ),
         cmocka_unit_test(test_a_read_says_which_server_has_answered),
         cmocka_unit_test(test_an_append_is_a_cas_of_the_head_that_was_looked_at),
+        cmocka_unit_test(test_no_change_is_appended_where_a_head_says_that_the_list_is_missing),
         cmocka_unit_test(test_an_old_server_that_is_gone_holds_nothing),
         cmocka_unit_test(test_what_is_missed_may_have_gone_with_its_list),
         cmocka_unit_test(test_lists_that_were_not_used_lately_are_forgotten),

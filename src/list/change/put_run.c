@@ -26,10 +26,9 @@ static bool refuses(const struct op_put *p)
 
 /* A missing list that is no empty one, and whose sublists stay on the server that they are written
  * to: a list that may move is announced, so that it does not leave them behind. */
-static bool goes_unannounced(const struct engine *e, const struct op_put *p)
+static bool goes_unannounced(const struct op_put *p)
 {
-    return p->missing && refuses(p) &&
-           e->config->pools[p->op.list->policy->pool_index].next_name[0] == '\0';
+    return p->missing && refuses(p) && !p->op.list->moves;
 }
 
 /* A head that holds nothing but the announcement. Where a missing list is not an empty one, it says
@@ -140,7 +139,7 @@ enum progress put_begin_step(struct engine *e, struct op_put *p, const struct op
     block_unref(&p->left);
     p->at = 0;
     p->whole = false;
-    p->unannounced = goes_unannounced(e, p);
+    p->unannounced = goes_unannounced(p);
     if (p->unannounced) {
         /* Nothing is sent. */
     } else if (p->head == NULL) {

@@ -94,6 +94,7 @@ static void send_append(struct engine *e, struct op *op, struct list *list, bool
 {
     struct be_request *r = head_request_of(e, list, BE_APPEND);
     r->durable = is_durable;
+    r->needs_list = !is_durable && list->policy->on_missing == ON_MISSING_REFUSE;
     metric_inc(e->metrics, METRIC_list_appends);
     op_send(e, op, r, value, tag);
     list->appended_bytes += value->used;

@@ -125,6 +125,7 @@ struct list {
     bool has_head;
     /* Instead, that name holds a head that says the list is missing: format/absent.h. */
     bool is_absent;
+    bool moves;     /* it may move to another server: be_reply */
     bool is_native; /* as far as this worker knows; else the plugin schedules it */
     bool is_ready;
     bool is_used; /* since forgetting came by last */

@@ -2,6 +2,16 @@
 #include "list/moving/append.h"
 
 #include "base/block.h"
+#include "list/format/absent.h"
+
+bool append_has_place(const struct be_request *request, const struct place *found, struct slice key)
+{
+    struct head *head = place_open(found, key);
+    bool misses = head != NULL && head_is_absent(head) && head->marks.lease == 0;
+    bool takes = head != NULL && !(misses && request->needs_list);
+    head_unref(&head);
+    return takes;
+}
 
 void append_begin(struct moved_append *append, struct be_request *request,
                   const struct be_reply *head)

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "proto/server/backend.h"
+#include "list/moving/places.h"
 
 /* All zero: none is under way. */
 struct moved_append {
@@ -22,6 +22,9 @@ struct moved_append {
     struct block *block;
 };
 
+/* May that BE_APPEND go to what was found for the list of that key? */
+bool append_has_place(const struct be_request *request, const struct place *found,
+                      struct slice key);
 /* Changes a BE_APPEND of the engine for a head of which that answer to a BE_GET tells. */
 void append_begin(struct moved_append *append, struct be_request *request,
                   const struct be_reply *head);

@@ -201,9 +201,11 @@ static bool failed(const struct mover *x)
 /* Gives the engine's request back as it came. */
 static void give_back(struct moving *m, struct be_request *request, const struct be_reply *reply)
 {
+    struct be_reply told = *reply;
     request->pool_index = m->pools[0];
     request->moves = NULL;
-    m->done(m->arg, request, reply);
+    told.moves = true;
+    m->done(m->arg, request, &told);
 }
 
 static void answer(struct moving *m, struct mover *x, const struct be_reply *reply)
@@ -648,7 +650,7 @@ static enum progress act(struct moving *m, struct mover *x)
         CO_RETURN(co);
     }
     if (is_head && x->request->verb == BE_APPEND) {
-        if (!place_is_list(found, name_of(x->list))) {
+        if (!append_has_place(x->request, found, name_of(x->list))) {
             answer_status(m, x, BE_NOT_STORED, NULL);
             CO_RETURN(co);
         }

@@ -73,14 +73,6 @@ struct head *place_open(const struct place *place, struct slice key)
     return head;
 }
 
-bool place_is_list(const struct place *place, struct slice key)
-{
-    struct head *head = place_open(place, key);
-    bool is = head != NULL;
-    head_unref(&head);
-    return is;
-}
-
 struct stay place_stay(const struct place *place, const struct head *head)
 {
     if (head == NULL) {

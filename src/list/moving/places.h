@@ -47,7 +47,6 @@ bool place_same(const struct place *a, const struct place *b);
 /* Reads the head of the list of that key; NULL: it is none that this release can read. The caller's
  * reference. */
 struct head *place_open(const struct place *place, struct slice key);
-bool place_is_list(const struct place *place, struct slice key);
 /* Why a head cannot be moved. */
 struct stay {
     const char *why; /* NULL: it can */

@@ -197,8 +197,10 @@ struct be_request {
     bool is_own;          /* and the engine has not asked for it: that has */
     bool with_cas; /* BE_APPEND: BE_EXISTS unless the item has cas; epoch as for BE_CAS. The engine
                       sends none */
-    bool durable;  /* a change that must outlive the failover of a node, whatever the pool's
-                      durability says. Others may be lost by one, the latest first */
+    bool needs_list; /* BE_APPEND to a head: BE_NOT_STORED where that says that its list is missing,
+                        and no client fills it. For list/moving alone: servers do not look */
+    bool durable;    /* a change that must outlive the failover of a node, whatever the pool's
+                        durability says. Others may be lost by one, the latest first */
     char key[KEY_BYTES_MAX + BE_ROUTE_BYTES];
 };
 STAILQ_HEAD(be_queue, be_request);
@@ -223,6 +225,7 @@ struct be_reply {
     uint32_t expires_s; /* the same: the second since 1970, where the server tells that, or 0 */
     bool server_down;   /* BE_DOWN: no request gets to the server now */
     bool no_times;      /* BE_GET: the server does not tell times to live; ttl_s is -1 */
+    bool moves;         /* list/moving has answered: the list may move to another server */
     bool stays;         /* BE_PROBE of a head: the list is not on its new server, see text */
     bool stays_for_now; /* and it can go there by and by */
     uint64_t cas;
