@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -171,6 +172,29 @@ static void test_a_change_that_is_answered_while_the_head_is_on_its_way(void **s
     look(&t->a);
 }
 
+static void test_a_head_that_no_read_waits_for_makes_no_item_last_longer(void **state)
+{
+    struct worker *w = &((struct two *)*state)->a;
+    char text[64];
+    (void)snprintf(text, sizeof text, "^1\n@12:%lld:a+1:b", (long long)w->rig.now.wall_s + 1);
+    submit(w, LIST_LEN);
+    rig_answer(&w->rig, rig_take(&w->rig, BE_GET, "k#"), BE_HIT, text, -1);
+    expect_done(w, 2);
+    w->rig.now.wall_s++;
+    w->rig.now.mono_us += 1000000;
+    submit(w, LIST_LEN);
+    w->call.deadline_us = w->rig.now.mono_us + 1;
+    struct be_request *late = rig_take(&w->rig, BE_GET, "k#");
+    w->rig.now.mono_us++;
+    (void)engine_run(w->rig.engine, w->rig.now);
+    assert_ptr_equal(engine_take_done(w->rig.engine), &w->call);
+    assert_int_equal(w->call.status, LIST_SERVER_ERROR);
+    rig_answer(&w->rig, late, BE_HIT, text, -1);
+    submit(w, LIST_LEN);
+    rig_answer(&w->rig, rig_take(&w->rig, BE_GET, "k#"), BE_HIT, text, -1);
+    expect_done(w, 1);
+}
+
 static void test_a_short_list_keeps_no_block_of_its_connection(void **state)
 {
     struct worker *w = &((struct two *)*state)->a;
@@ -190,6 +214,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_change_of_another_worker_ends_it, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_change_that_is_answered_while_the_head_is_on_its_way,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            test_a_head_that_no_read_waits_for_makes_no_item_last_longer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_short_list_keeps_no_block_of_its_connection, setup,
                                         teardown),
     };

@@ -20,7 +20,8 @@ static bool shows(const struct list *list, uint64_t cas, uint64_t epoch)
 
 void recent_note(struct list *list, const struct head *head, uint64_t asked_us, unsigned changes)
 {
-    if (head != NULL && shows(list, head->cas, head->epoch)) {
+    /* When no read has waited for the head, the view still shows items that are over since. */
+    if (head != NULL && shows(list, head->cas, head->epoch) && list->view->now_s == head->read_s) {
         list->recent = (struct recent){head->cas, head->epoch, asked_us, changes};
     }
 }

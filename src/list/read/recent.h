@@ -23,8 +23,8 @@ static inline bool recent_is_wanted(const struct engine *e, const struct list *l
 {
     return UNLIKELY(e->own_changes != NULL) && list->policy->max_stale_ms > 0;
 }
-/* It is wanted. The head was asked for at that time, after so many changes, and reads have been
- * answered from it. */
+/* It is wanted. The head was asked for at that time, after so many changes; reads that have waited
+ * for it have been answered. */
 void recent_note(struct list *list, const struct head *head, uint64_t asked_us, unsigned changes);
 /* The same: may this read be answered so now? */
 bool recent_may_answer(const struct engine *e, const struct list *list,
