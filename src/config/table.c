@@ -293,7 +293,7 @@ static const struct config_key keys[] = {
     {LISTS("log_limit_bytes", log_limit_bytes), TYPE_BYTES, 256, 450000, "16k", "bytes", NULL,
      "size of a list's log at which a proxy folds it into sublists (native) or looks whether to compact the list", LIVE},
     {LISTS("log_hard_limit_bytes", log_hard_limit_bytes), TYPE_BYTES, 512, 900000, "128k", "bytes", NULL,
-     "size that a list's log stays below: changes wait while it is over three quarters of that", LIVE},
+     "size of a list's log at which the proxy refuses changes", LIVE},
     {LISTS_OF(NATIVE | BIT(SUBLISTS), "sublist_limit_bytes", sublist_limit_bytes), TYPE_BYTES, 512, 900000, "126k", "bytes", NULL,
      "largest sublist", LIVE},
     {LISTS_OF(NATIVE, "cache_bytes", cache_bytes), TYPE_BYTES64, 0, 1024 * G, "256m", "bytes", NULL,

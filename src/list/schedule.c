@@ -86,13 +86,17 @@ static bool take_change(struct start *start, struct list_call *call)
     }
     size_t bytes = list_call_log_bytes(call);
     size_t batched = start->round != NULL ? round_bytes(start->round) : 0;
-    bool fits = batched + bytes <= list_append_room(list, batched == 0);
-    if ((!fits && batched == 0) || list_awaits_compactor(start->pass.e, list, call)) {
+    if (batched + bytes > list_log_room(list) || list_awaits_compactor(start->pass.e, list, call)) {
         /* It waits until a compaction makes room, or until its time is over. */
         start->log_full = true;
         return false;
     }
-    if (!fits || !round_possible(start)) {
+    if (!round_possible(start)) {
+        return false;
+    }
+    /* A batch stays far below the hard limit, so that the limit is overshot by little. */
+    size_t most = list_log_hard_limit(list) / 2;
+    if (batched > 0 && batched + bytes > most) {
         return false;
     }
     if (batched > 0) {
@@ -326,7 +330,7 @@ const char *schedule_late(const struct list *list, const struct list_call *call,
         return "busy, nothing done: another fill of this list was faster";
     }
     if (call->room_bytes > 0 || (kind == LIST_KIND_BLIND && !capped_is_exact(call) &&
-                                 list_call_log_bytes(call) > list_append_room(list, true))) {
+                                 list_call_log_bytes(call) > list_log_room(list))) {
         *metric = METRIC_list_log_full;
         return list->cap.max != 0 && list->folded_bytes > list_log_hard_limit(list) / 2
                    ? "list log full, nothing done: max_items is too much for "

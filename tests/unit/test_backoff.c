@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <cmocka.h>
 
@@ -363,71 +362,6 @@ static void test_a_look_from_before_an_append_does_not_hide_it(void **state)
     assert_int_equal(list_log_bytes(t->list), 4 + 14);
 }
 
-/* ---- blind changes and others' appends ---- */
-
-static void submit_add(struct test *t, struct list_session *session, struct list_call *call,
-                       const struct slice *item)
-{
-    *call = (struct list_call){.verb = LIST_ADD,
-                               .key = SLICE_LIT("k"),
-                               .policy = &t->rig.config->lists[0],
-                               .session = session,
-                               .items = item,
-                               .item_count = 1};
-    engine_submit(t->rig.engine, call, t->rig.now);
-}
-
-/* Others have carried the log to so many bytes by then. */
-static void answer_append(struct test *t, struct be_request *append, size_t log)
-{
-    static char value[HARD_LIMIT + 1];
-    memset(value, 'x', log);
-    value[log] = '\0';
-    struct be_request *size = rig_take(&t->rig, BE_SIZE, "k#");
-    rig_answer(&t->rig, append, BE_STORED, NULL, -1);
-    rig_answer(&t->rig, size, BE_HIT, value, -1);
-}
-
-/* The engine appends the next ones of the changes in one batch of so many bytes. */
-static struct be_request *take_append(struct test *t, size_t least, size_t most)
-{
-    struct be_request *append = rig_take(&t->rig, BE_APPEND, "k#");
-    assert_in_range(append->value.len, least, most);
-    return append;
-}
-
-/* So that the log stays below its hard limit whatever other workers append at the same moment. */
-static void test_a_batch_leaves_room_for_what_others_append(void **state)
-{
-    enum { CHANGES = 100, ENTRY = 14, SIXTEENTH = HARD_LIMIT / 16 };
-    struct test *t = *state;
-    struct list_session sessions[CHANGES] = {{0}};
-    struct list_call calls[CHANGES];
-    const struct slice item = {"0123456789", 10};
-    t->list->has_head = true;
-    t->list->compact_after_us = UINT64_MAX;
-    submit_add(t, &sessions[0], &calls[0], &item);
-    struct be_request *append = take_append(t, ENTRY, ENTRY);
-    for (size_t i = 1; i < CHANGES; i++) {
-        submit_add(t, &sessions[i], &calls[i], &item);
-    }
-    answer_append(t, append, LIMIT + 1);
-    append = take_append(t, SIXTEENTH - ENTRY, SIXTEENTH);
-    answer_append(t, append, HARD_LIMIT / 4 * 3);
-    append = take_append(t, SIXTEENTH - ENTRY, SIXTEENTH);
-    answer_append(t, append, HARD_LIMIT / 4 * 3 + 1);
-    for (size_t i = 0; i <= 2 * (SIXTEENTH / ENTRY); i++) {
-        assert_ptr_equal(engine_take_done(t->rig.engine), &calls[i]);
-        assert_int_equal(calls[i].status, LIST_OK);
-    }
-    assert_null(engine_take_done(t->rig.engine));
-    /* The others wait until the log is short. */
-    answer_size(t, "^1\n+1:x");
-    size_t rest = (CHANGES - 1 - 2 * (SIXTEENTH / ENTRY)) * (size_t)ENTRY;
-    append = take_append(t, rest, rest);
-    rig_answer(&t->rig, append, BE_STORED, NULL, -1);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -446,7 +380,6 @@ int main(void)
         TEST(test_an_exact_change_that_changes_nothing_needs_no_room),
         TEST(test_exact_changes_go_together_as_far_as_a_log_has_room),
         TEST(test_a_look_from_before_an_append_does_not_hide_it),
-        TEST(test_a_batch_leaves_room_for_what_others_append),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

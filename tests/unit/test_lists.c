@@ -185,32 +185,6 @@ static void test_limits_stay_within_what_the_server_can_store(void **state)
     assert_true(list_log_limit(&list) <= list_log_hard_limit(&list) / 2);
 }
 
-/* Each as if the others had appended nothing since it looked. */
-static void test_four_workers_that_append_at_once_keep_to_the_hard_limit(void **state)
-{
-    (void)state;
-    const struct list_policy own = {.log_limit_bytes = 16384, .log_hard_limit_bytes = 131072};
-    for (uint64_t known = own.log_limit_bytes + 1; known <= own.log_hard_limit_bytes; known++) {
-        struct list list = {.policy = &own, .size_known = true, .size_bytes = known};
-        uint64_t batch = list_append_room(&list, false);
-        assert_true(known + 4 * batch <= own.log_hard_limit_bytes);
-        assert_true(batch > 0 || known > own.log_hard_limit_bytes / 4 * 3);
-    }
-}
-
-static void test_a_single_change_takes_half_of_a_short_log(void **state)
-{
-    (void)state;
-    const struct list_policy own = {.log_limit_bytes = 16384, .log_hard_limit_bytes = 131072};
-    struct list list = {.policy = &own, .size_known = true, .size_bytes = 65536};
-    assert_int_equal(list_append_room(&list, true), 65536);
-    assert_int_equal(list_append_room(&list, false), 8192);
-    list.size_bytes++;
-    assert_int_equal(list_append_room(&list, true), 8192);
-    list.size_bytes = 16384;
-    assert_int_equal(list_append_room(&list, false), 32768);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,8 +196,6 @@ int main(void)
         cmocka_unit_test(test_ready_lists_are_taken_once_in_their_order),
         cmocka_unit_test(test_the_size_of_the_log_is_the_heads_less_its_header),
         cmocka_unit_test(test_limits_stay_within_what_the_server_can_store),
-        cmocka_unit_test(test_four_workers_that_append_at_once_keep_to_the_hard_limit),
-        cmocka_unit_test(test_a_single_change_takes_half_of_a_short_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -421,18 +421,6 @@ uint64_t list_log_room(const struct list *list)
     return log < limit ? limit - log : 0;
 }
 
-uint64_t list_append_room(const struct list *list, bool alone)
-{
-    uint64_t hard = list_log_hard_limit(list), log = list_log_bytes(list);
-    if (log > hard / 4 * 3) {
-        return 0;
-    }
-    if (alone && log <= hard / 2) {
-        return hard / 2;
-    }
-    return log <= list_log_limit(list) ? hard / 4 : hard / 16;
-}
-
 uint64_t list_log_limit(const struct list *list)
 {
     uint64_t most = list_log_hard_limit(list) / 2;

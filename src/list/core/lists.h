@@ -231,12 +231,6 @@ uint64_t list_log_limit(const struct list *list);
 uint64_t list_log_hard_limit(const struct list *list);
 /* What may still be appended to the log, as far as known. */
 uint64_t list_log_room(const struct list *list);
-/* What one append of blind changes may take. It cannot be made to depend on what others append at
- * the same moment, so it leaves room for that: from log_limit_bytes on a batch takes a sixteenth of
- * the hard limit, and beyond three quarters of it changes wait. So four workers keep to the limit
- * with one append each that the others do not know of. alone: a single change, which may take half
- * of the limit as long as the log is shorter than that. */
-uint64_t list_append_room(const struct list *list, bool alone);
 uint64_t list_sublist_limit(const struct list *list);
 /* Is there room for that many bytes of entries behind this head? Notes a head that is full. */
 bool list_has_room(struct list *list, const struct head *head, size_t bytes);
