@@ -10,9 +10,6 @@
 #include "txs.h"
 #include "world.h"
 
-/* Between a look at the server's clock and the write that follows lie the stalls of servers. */
-#define LOOK_AGE_MAX_S 100
-
 static struct item *item_of(struct sim_world *w, const struct message *m)
 {
     return store_find(&w->base.stores[m->flight.server], flight_key(&m->flight),

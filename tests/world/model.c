@@ -526,7 +526,7 @@ static int64_t second_of(const struct store *from, const struct store *to, int64
 const char *model_lives(const struct cluster *cluster, struct slice list_key, int64_t now_s,
                         bool all_end)
 {
-    enum { GRACE_S = 1, STALL_MAX_S = 100 };
+    enum { GRACE_S = 1 };
     const char *wrong = NULL;
     const struct item *item = find_head(cluster, list_key, now_s);
     struct ref_head head = {0};
@@ -543,7 +543,7 @@ const char *model_lives(const struct cluster *cluster, struct slice list_key, in
         CHECK(slice_to_u64(head.until.p[0] == '@' ? digits : head.until, &until));
     }
     /* One that moves is given the seconds that it had left when it was read. */
-    int64_t late_s = cluster->moving ? STALL_MAX_S : 0;
+    int64_t late_s = cluster->moving ? LOOK_AGE_MAX_S : 0;
     if (until != 0 && (item->expires_s == 0 || item->expires_s > (int64_t)until + late_s)) {
         wrong = "outlives the second that it names for its sublists";
     }

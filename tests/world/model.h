@@ -11,6 +11,8 @@
 #define ITEMS_MAX 4096
 #define ITEM_NAME_MAX 64
 #define SERVERS_MAX 4
+/* Between a look at the server's clock and the write that follows lie the stalls of servers. */
+#define LOOK_AGE_MAX_S 100
 
 /* Items are numbers here; on the wire they have names that look like the format's own syntax. */
 struct ids {

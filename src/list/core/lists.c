@@ -128,6 +128,13 @@ static void forget_idle(struct lists *lists)
     }
 }
 
+static void enter(struct lists *lists, struct list *list)
+{
+    struct list **bucket = bucket_of(lists, list->hash);
+    list->next = *bucket;
+    *bucket = list;
+}
+
 static void grow(struct lists *lists)
 {
     size_t old_count = lists->bucket_count;
@@ -139,9 +146,7 @@ static void grow(struct lists *lists)
         while (old[i] != NULL) {
             struct list *list = old[i];
             old[i] = list->next;
-            struct list **bucket = bucket_of(lists, list->hash);
-            list->next = *bucket;
-            *bucket = list;
+            enter(lists, list);
         }
     }
     free(old);
@@ -174,7 +179,7 @@ static struct list *create(const struct lists *lists, struct slice key,
 
 struct list *lists_get(struct lists *lists, struct slice key, const struct list_policy *policy)
 {
-    return lists_get_expected(lists, key, hash_bytes(key.p, key.len, 0), policy);
+    return lists_get_expected(lists, key, lists_expect(lists, key), policy);
 }
 
 struct list *lists_get_expected(struct lists *lists, struct slice key, uint64_t hash,
@@ -195,9 +200,7 @@ struct list *lists_get_expected(struct lists *lists, struct slice key, uint64_t 
     }
     list = create(lists, key, policy);
     list->hash = hash;
-    struct list **bucket = bucket_of(lists, hash);
-    list->next = *bucket;
-    *bucket = list;
+    enter(lists, list);
     TAILQ_INSERT_HEAD(&lists->lru, list, lru);
     lists->count++;
     lists->last = list;

@@ -18,10 +18,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/spare.h"
 #include "config/config.h"
 #include "proxy/core/laggards.h"
 #include "proxy/core/metrics.h"
-#include "base/spare.h"
 #include "proxy/core/timing.h"
 
 struct client;
