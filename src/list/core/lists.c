@@ -179,7 +179,7 @@ static struct list *create(const struct lists *lists, struct slice key,
 
 struct list *lists_get(struct lists *lists, struct slice key, const struct list_policy *policy)
 {
-    return lists_get_expected(lists, key, lists_expect(lists, key), policy);
+    return lists_get_expected(lists, key, hash_bytes(key.p, key.len, 0), policy);
 }
 
 struct list *lists_get_expected(struct lists *lists, struct slice key, uint64_t hash,
