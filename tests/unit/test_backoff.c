@@ -362,6 +362,31 @@ static void test_a_look_from_before_an_append_does_not_hide_it(void **state)
     assert_int_equal(list_log_bytes(t->list), 4 + 14);
 }
 
+/* One that finds another's announcement leaves the list to that one, unless it was withdrawn. */
+static void test_far_a_withdrawn_flip_is_not_waited_for(void **state)
+{
+    static const struct {
+        const char *withdrawal;
+        bool announces;
+    } cases[] = {{"", false}, {"~26:aaaaaaaaaaaaa.0.1700000000", true}};
+    struct test *t = *state;
+    t->rig.now.wall_s = 1700000001;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char head[8 * LIMIT];
+        int len = snprintf(head, sizeof head, "^1\n~26:aaaaaaaaaaaaa.1.1700000000");
+        while (len < 5 * LIMIT) {
+            len += snprintf(head + len, sizeof head - (size_t)len, "+9:item %04d", len);
+        }
+        (void)snprintf(head + len, sizeof head - (size_t)len, "%s", cases[i].withdrawal);
+        lists_wish(&t->rig.engine->lists, t->list, WISH_COMPACT_LATE, NULL);
+        pass_us(t, 1);
+        rig_answer(&t->rig, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, head, -1);
+        pass_us(t, 1);
+        assert_int_equal(t->list->compaction != NULL, cases[i].announces);
+    }
+    (void)rig_take(&t->rig, BE_APPEND, "k#");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -373,6 +398,7 @@ int main(void)
         TEST(test_far_only_who_crosses_the_line_compacts),
         TEST(test_far_the_line_leaves_room_to_append),
         TEST(test_far_patience_ends),
+        TEST(test_far_a_withdrawn_flip_is_not_waited_for),
         TEST(test_far_changes_wait_until_their_last_trips),
         TEST(test_a_full_head_is_compacted),
         TEST(test_an_exact_change_waits_for_room_in_the_log),

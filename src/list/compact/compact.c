@@ -232,7 +232,8 @@ static void note_end(struct engine *e, struct op_compact *c, bool finished)
     list->compact_after_us = e->now.mono_us + (2000u << shift) + rng_below(e->rng, 2000);
 }
 
-/* Has another proxy announced a run that it may be about to publish? */
+/* Has another proxy announced a run that it may be about to publish? One that was withdrawn, it does
+ * not. */
 static bool announced_lately(const struct engine *e, const struct head *head)
 {
     struct slice rest = head->announcements;
@@ -241,7 +242,7 @@ static bool announced_lately(const struct engine *e, const struct head *head)
         struct announcement a;
         if (entry.op == ENTRY_ANNOUNCE && announcement_parse(entry.bytes, &a) &&
             !announcement_is_dead(&a, e->now.wall_s, ANNOUNCED_LATELY_S) &&
-            log_has_announcement(head->announcements, &a.range.name)) {
+            !log_has_withdrawal(head->announcements, &a.range.name)) {
             return true;
         }
     }
