@@ -232,8 +232,8 @@ static void note_end(struct engine *e, struct op_compact *c, bool finished)
     list->compact_after_us = e->now.mono_us + (2000u << shift) + rng_below(e->rng, 2000);
 }
 
-/* Has another proxy announced a run that it may be about to publish? One that was withdrawn, it does
- * not. */
+/* Has another proxy announced a run that it may be about to publish? One that was withdrawn, it
+ * does not. */
 static bool announced_lately(const struct engine *e, const struct head *head)
 {
     struct slice rest = head->announcements;
