@@ -4,7 +4,7 @@
  * tells the two names apart: "b".
  *
  * Order of writes: read the pointer, then APPEND changes to the active log. The first change writes
- * the pointer, then the log. For folding see fold.c: there the pointer is replaced by CAS.
+ * the pointer, then the log. For folding see two_logs.c: there the pointer is replaced by CAS.
  *
  * Not guaranteed: a writer that reads the pointer and then pauses writes to the old log. Its
  * additions are not lost, but they count as of the moment when the rest is drained: an item that

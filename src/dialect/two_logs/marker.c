@@ -3,8 +3,8 @@
  * Stored: X.a and X.b, signed logs. A log that begins with the mark ("^+1234") is closed; the other
  * one is active.
  *
- * Order of writes: APPEND changes to the log that is not closed. For folding see fold.c: there a
- * PREPEND closes the old log, which counts as closed when the other one is there.
+ * Order of writes: APPEND changes to the log that is not closed. For folding see two_logs.c: there
+ * a PREPEND closes the old log, which counts as closed when the other one is there.
  *
  * Not guaranteed: the same as flip.c. Besides, a proxy sees that a log was closed when it
  * reads the log, or when the log is gone; until then it goes on to append to it.

@@ -34,7 +34,8 @@ static bool note_parse(struct slice item, struct note *note)
     return true;
 }
 
-bool two_logs_item_allowed(struct slice item)
+/* May a call add or delete this item? Not if it has the form of a note. */
+static bool two_logs_item_allowed(struct slice item)
 {
     struct note note;
     return !note_parse(item, &note);
@@ -84,13 +85,32 @@ static uint64_t prefix_hash(struct slice text, uint64_t bytes)
     return hash_stable(slice_make(text.p + bytes - count, count), hash);
 }
 
-void two_logs_append_note(struct block **b, struct slice text, uint64_t number, struct signs signs)
+/* Appends a note: the first bytes of this text were taken; or, for an empty text, a log of this
+ * number begins. */
+static void two_logs_append_note(struct block **b, struct slice text, uint64_t number,
+                                 struct signs signs)
 {
     struct note note = {.bytes = text.len, .hash = number};
     if (text.len > 0) {
         note.hash = prefix_hash(text, text.len);
     }
     note_append(b, note, signs);
+}
+
+struct slice two_logs_behind_marks(const struct list *list, struct slice text)
+{
+    char mark = (char)list->policy->closed_mark;
+    while (!two_logs_have_pointer(list) && text.len > 0 && text.p[0] == mark) {
+        (void)slice_take(&text, 1);
+    }
+    return text;
+}
+
+/* The log of the part, without the marks before it. */
+/* The log of the part, without the marks before it. */
+static struct slice two_logs_text(const struct work *w, int which)
+{
+    return two_logs_behind_marks(w->op.list, w->parts[which].value);
 }
 
 uint64_t two_logs_number(const struct work *w, int which)
@@ -104,20 +124,6 @@ uint64_t two_logs_number(const struct work *w, int which)
 }
 
 /* ---- looking ---- */
-
-struct slice two_logs_behind_marks(const struct list *list, struct slice text)
-{
-    char mark = (char)list->policy->closed_mark;
-    while (!two_logs_have_pointer(list) && text.len > 0 && text.p[0] == mark) {
-        (void)slice_take(&text, 1);
-    }
-    return text;
-}
-
-struct slice two_logs_text(const struct work *w, int which)
-{
-    return two_logs_behind_marks(w->op.list, w->parts[which].value);
-}
 
 bool two_logs_closed(const struct work *w, int which)
 {
@@ -144,12 +150,14 @@ static struct slice behind(struct slice text, uint64_t bytes)
     return slice_make(text.p + bytes, text.len - bytes);
 }
 
-struct slice two_logs_late(const struct work *w)
+/* The entries that came to the other log since the copy was made. Valid while the parts are. */
+static struct slice two_logs_late(const struct work *w)
 {
     return behind(two_logs_text(w, 1 - two_logs_own(w)->copy), two_logs_own(w)->taken);
 }
 
-struct slice two_logs_tail(const struct work *w)
+/* The entries that came to the copy behind its note. */
+static struct slice two_logs_tail(const struct work *w)
 {
     return behind(two_logs_text(w, two_logs_own(w)->copy), two_logs_own(w)->note_end);
 }
@@ -224,8 +232,13 @@ static size_t fold_log(struct work *w, struct slice text)
     return count;
 }
 
-void two_logs_each_revived(const struct work *w, void (*visit)(void *arg, struct slice item),
-                           void *arg)
+/* Since the copy was made both logs may have got entries, from writers who read the pointer before
+ * it flipped, or before it flipped back: the late ones and the tail. Their order is not known, and
+ * no addition may be lost: an item is in if either of them ends with + for it. Late entries count
+ * as of the copy, and the tail is newer; so visit is called for items that late entries add and the
+ * tail deletes. */
+static void two_logs_each_revived(const struct work *w, void (*visit)(void *arg, struct slice item),
+                                  void *arg)
 {
     struct fold late, newer;
     uint32_t at = 0;
@@ -289,7 +302,9 @@ static void fold_both(struct work *w)
     two_logs_each_revived(w, revive, &w->items.fold);
 }
 
-bool two_logs_wants_pointer(const struct work *w)
+/* Should there be a pointer, and is none? */
+/* Should there be a pointer, and is none? */
+static bool two_logs_wants_pointer(const struct work *w)
 {
     return two_logs_have_pointer(w->op.list) && w->parts[TWO_LOGS_POINTER].state == PART_MISSING;
 }
@@ -380,9 +395,8 @@ enum look two_logs_look(struct engine *e, struct work *w)
     return LOOK_DONE;
 }
 
-/* ---- changing ---- */
-
-void two_logs_write_pointer(struct engine *e, struct work *w, int which)
+/* Should there be a pointer, and is none? */
+static void two_logs_write_pointer(struct engine *e, struct work *w, int which)
 {
     const struct part *pointer = &w->parts[TWO_LOGS_POINTER];
     char text[KEY_BYTES_MAX];
@@ -392,6 +406,381 @@ void two_logs_write_pointer(struct engine *e, struct work *w, int which)
     part_write(e, &w->op, &w->parts[TWO_LOGS_POINTER], value, 0);
     block_unref(&value);
 }
+
+/* ---- folding, and replacing the items ----
+ *
+ * Each round looks at the parts and writes one of them. What to write follows from what is there,
+ * whichever proxy began.
+ *
+ *     1. rest:      ADD (or CAS) the other log: a copy of what the active one amounts to
+ *     2. copying:   CAS the copy with what the active one got since; then make the copy active
+ *     3. draining:  CAS the active log with what the other one got besides; when there is nothing
+ *                   more, empty the other one (flip) or remove it (marker), by CAS
+ *
+ * Nothing is removed before its content stands elsewhere. When a process dies, readers still find
+ * the same items, and any proxy can go on from there.
+ */
+
+/* More rounds than any list needs, whatever other clients do. */
+#define ROUNDS_MAX 64
+/* After so many rounds a log that keeps growing is flipped, and the rest is drained. */
+#define CATCH_UPS_MAX 3
+
+static struct list_call *set_call(const struct work *w)
+{
+    struct list_call *call = TAILQ_FIRST(&w->calls);
+    return call != NULL && call->verb == LIST_SET ? call : NULL;
+}
+
+static void append_set_items(struct work *w, struct block **b)
+{
+    const struct list_call *call = set_call(w);
+    struct fold fold;
+    fold_init(&fold);
+    fold_call(&fold, call);
+    signed_encode(w->op.list->policy, &fold, b);
+    fold_fini(&fold);
+}
+
+/* Writes the other log as a copy of the active one, or with the items that are to replace it. */
+static void write_copy(struct engine *e, struct work *w)
+{
+    int active = two_logs_own(w)->active;
+    struct part *copy = &w->parts[1 - active], *as = copy;
+    struct block *value = block_new(w->stored_bytes + w->call_bytes + 128);
+    if (copy->state == PART_MISSING) {
+        copy->flags = w->parts[active].flags;
+        as = &w->parts[active];
+    }
+    two_logs_own(w)->own = rng_next(e->rng);
+    two_logs_append_note(&value, SLICE_NONE, two_logs_own(w)->own, signs_in(w));
+    if (set_call(w) != NULL) {
+        append_set_items(w, &value);
+    } else {
+        signed_encode(w->op.list->policy, &w->items.fold, &value);
+    }
+    two_logs_append_note(&value, two_logs_text(w, active), 0, signs_in(w));
+    part_write_as(e, &w->op, copy, as, value, 0);
+    block_unref(&value);
+}
+
+/* There is nothing to copy: writes the items at once. */
+static void write_first(struct engine *e, struct work *w)
+{
+    struct block *value = block_new(w->call_bytes + 16);
+    append_set_items(w, &value);
+    part_write(e, &w->op, &w->parts[two_logs_own(w)->active], value, 0);
+    block_unref(&value);
+    two_logs_own(w)->step = TWO_LOGS_SWITCH;
+}
+
+/* Appends what the text of a log amounts to, with deletions, without notes. */
+static void append_folded(const struct work *w, struct slice text, struct block **b)
+{
+    struct fold fold;
+    uint32_t at = 0;
+    char op;
+    struct slice item;
+    fold_init(&fold);
+    signed_fold(&fold, text, signs_in(w));
+    while (fold_next(&fold, false, &at, &op, &item)) {
+        if (op == ENTRY_DEL && !two_logs_item_allowed(item)) {
+            continue;
+        }
+        signed_append(b, op == ENTRY_DEL ? ENTRY_DEL : ENTRY_ADD, item, signs_in(w));
+    }
+    fold_fini(&fold);
+}
+
+/* Does the copy have all that the active log holds, or is that to be replaced? */
+static bool is_taken(const struct work *w)
+{
+    return two_logs_own(w)->state == TWO_LOGS_COPYING &&
+           (set_call(w) != NULL || two_logs_late(w).len == 0);
+}
+
+/* Closes the log by PREPEND. memcached refuses that for an item on disk, at the size limit, or
+ * without free memory. Then the log is written anew, as short as can be: by CAS, so that it is what
+ * was read. */
+static void close_log(struct engine *e, struct work *w, int which)
+{
+    const struct part *part = &w->parts[which];
+    char mark = (char)w->op.list->policy->closed_mark;
+    struct block *value = block_new(1);
+    block_append(&value, &mark, 1);
+    if (!two_logs_own(w)->close_whole) {
+        part_send(e, &w->op, part, BE_PREPEND, value, 0);
+    } else {
+        if (two_logs_own(w)->squeeze && !is_taken(w)) {
+            append_folded(w, two_logs_text(w, which), &value);
+        } else if (!is_taken(w)) {
+            block_append(&value, part->value.p, part->value.len);
+        }
+        part_write(e, &w->op, part, value, 0);
+    }
+    two_logs_own(w)->close_whole = !two_logs_own(w)->close_whole;
+    block_unref(&value);
+}
+
+static void make_active(struct engine *e, struct work *w)
+{
+    if (two_logs_have_pointer(w->op.list)) {
+        two_logs_write_pointer(e, w, 1 - two_logs_own(w)->active);
+    } else {
+        close_log(e, w, two_logs_own(w)->active);
+    }
+    two_logs_own(w)->step = TWO_LOGS_SWITCH;
+}
+
+/* Appends the entries that came to the other log since it was copied, without notes. */
+static void append_late(const struct work *w, struct block **b)
+{
+    struct slice rest = two_logs_late(w), item;
+    enum entry_op op;
+    while (signed_next(&rest, signs_in(w), &op, &item)) {
+        if (two_logs_item_allowed(item)) {
+            signed_append(b, op, item, signs_in(w));
+        }
+    }
+}
+
+struct revived {
+    struct block **out;
+    struct signs signs;
+};
+
+static void append_revived(void *arg, struct slice item)
+{
+    struct revived *revived = arg;
+    signed_append(revived->out, ENTRY_ADD, item, revived->signs);
+}
+
+/* Appends what the entries before the note and the late ones amount to. While copying, the copy may
+ * hold the items that are to replace them. */
+static void append_past(const struct work *w, struct block **b)
+{
+    const struct two_logs *logs = w->own;
+    struct fold fold;
+    fold_init(&fold);
+    if (logs->state == TWO_LOGS_COPYING) {
+        signed_fold(&fold, two_logs_text(w, logs->active), signs_in(w));
+    } else {
+        signed_fold(&fold, slice_make(two_logs_text(w, logs->copy).p, logs->note_end), signs_in(w));
+        signed_fold(&fold, two_logs_late(w), signs_in(w));
+    }
+    signed_encode(w->op.list->policy, &fold, b);
+    fold_fini(&fold);
+}
+
+/* As catch_up where the result would be too long: folds what stands before the note and what stands
+ * behind it, each by itself. */
+static void squeeze(struct engine *e, struct work *w)
+{
+    const struct two_logs *logs = w->own;
+    struct block *value = block_new(w->stored_bytes + 128);
+    struct revived revived = {&value, signs_in(w)};
+    two_logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
+    append_past(w, &value);
+    two_logs_append_note(&value, two_logs_text(w, 1 - logs->copy), 0, signs_in(w));
+    append_folded(w, two_logs_tail(w), &value);
+    two_logs_each_revived(w, append_revived, &revived);
+    part_write(e, &w->op, &w->parts[logs->copy], value, 0);
+    block_unref(&value);
+}
+
+/* Writes the late entries into the copy where its beginning ends, since what stands behind is
+ * newer. False: there are none. */
+static bool catch_up(struct engine *e, struct work *w)
+{
+    const struct two_logs *logs = w->own;
+    struct slice copy = two_logs_text(w, logs->copy), other = two_logs_text(w, 1 - logs->copy);
+    struct slice tail = two_logs_tail(w);
+    struct block *value = block_new(copy.len + other.len + 64);
+    struct revived revived = {&value, signs_in(w)};
+    block_append(&value, copy.p, logs->note_start);
+    append_late(w, &value);
+    bool came = value->used > logs->note_start;
+    if (came && logs->squeeze && set_call(w) == NULL) {
+        squeeze(e, w);
+    } else if (came) {
+        two_logs_append_note(&value, other, 0, signs_in(w));
+        block_append(&value, tail.p, tail.len);
+        two_logs_each_revived(w, append_revived, &revived);
+        part_write(e, &w->op, &w->parts[logs->copy], value, 0);
+    }
+    block_unref(&value);
+    return came;
+}
+
+/* Takes away what the other log holds, all of which stands in the active one. Where a pointer tells
+ * which one is active, an empty log stays, as the manual has it: old writers still append to it,
+ * and for many of them an append that fails is an error. */
+static void empty_other(struct engine *e, struct work *w)
+{
+    struct part *other = &w->parts[1 - two_logs_own(w)->active];
+    if (!two_logs_have_pointer(w->op.list)) {
+        part_remove(e, &w->op, other, 0);
+        return;
+    }
+    struct block *nothing = block_new(1);
+    part_write(e, &w->op, other, nothing, 0);
+    block_unref(&nothing);
+}
+
+static void drain(struct engine *e, struct work *w)
+{
+    if (!catch_up(e, w)) {
+        empty_other(e, w);
+    }
+}
+
+/* Brings the copy up to date, or makes it active. */
+static void advance_copy(struct engine *e, struct work *w)
+{
+    struct two_logs *logs = w->own;
+    bool ours = set_call(w) == NULL || two_logs_number(w, logs->copy) == logs->own;
+    if (!ours) {
+        write_copy(e, w);
+    } else if (logs->catch_ups++ >= CATCH_UPS_MAX || !catch_up(e, w)) {
+        make_active(e, w);
+    }
+}
+
+/* The logs were written by hand: the active one gets what both amount to. */
+static void take_in(struct engine *e, struct work *w)
+{
+    int active = two_logs_own(w)->active;
+    struct block *value = block_new(w->stored_bytes + 128);
+    two_logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
+    signed_encode(w->op.list->policy, &w->items.fold, &value);
+    two_logs_append_note(&value, two_logs_text(w, 1 - active), 0, signs_in(w));
+    part_write(e, &w->op, &w->parts[active], value, 0);
+    block_unref(&value);
+}
+
+static void reopen(struct engine *e, struct work *w)
+{
+    struct slice text = two_logs_text(w, two_logs_own(w)->active);
+    struct block *value = block_new(text.len);
+    block_append(&value, text.p, text.len);
+    part_write(e, &w->op, &w->parts[two_logs_own(w)->active], value, 0);
+    block_unref(&value);
+}
+
+/* Another proxy's copy that was found and made active may leave much to fold. */
+static bool is_due(const struct work *w)
+{
+    return set_call(w) != NULL || (two_logs_own(w)->own == 0 && w->can_shrink);
+}
+
+/* False: nothing is left to do. */
+static bool write_next(struct engine *e, struct work *w)
+{
+    struct two_logs *logs = w->own;
+    struct slice active = two_logs_text(w, logs->active);
+    logs->step = TWO_LOGS_STEP;
+    if (two_logs_closed(w, logs->active)) {
+        reopen(e, w);
+    } else if (logs->state == TWO_LOGS_UNKNOWN && !two_logs_have_pointer(w->op.list) &&
+               !two_logs_closed(w, 1 - logs->active)) {
+        /* Else the active one would become a copy in the making of the other. */
+        close_log(e, w, 1 - logs->active);
+    } else if (logs->state == TWO_LOGS_UNKNOWN && two_logs_wants_pointer(w)) {
+        /* The same: another proxy may be about to make the other log active. */
+        two_logs_write_pointer(e, w, logs->active);
+    } else if (logs->state == TWO_LOGS_UNKNOWN) {
+        take_in(e, w);
+    } else if (logs->state == TWO_LOGS_DRAINING) {
+        drain(e, w);
+    } else if (logs->state == TWO_LOGS_COPYING) {
+        advance_copy(e, w);
+    } else if (is_due(w) && active.len == 0) {
+        write_first(e, w);
+    } else if (is_due(w)) {
+        write_copy(e, w);
+    } else if (w->parts[1 - logs->active].state == PART_THERE &&
+               !two_logs_have_pointer(w->op.list)) {
+        part_remove(e, &w->op, &w->parts[1 - logs->active], 0); /* it holds nothing */
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Another proxy may have made our copy active. */
+static void note_flip(struct engine *e, struct work *w)
+{
+    struct two_logs *logs = w->own;
+    if (logs->own != 0 && two_logs_number(w, logs->active) == logs->own) {
+        logs->flipped = true;
+    }
+    if (logs->flipped && set_call(w) != NULL) {
+        work_finish(e, w);
+    }
+}
+
+static bool is_too_large(const struct op_event *event)
+{
+    return event->status == BE_TOO_LARGE || event->status == BE_NO_MEMORY;
+}
+
+/* Folds, or puts the call's items in place of what is there: ends with failed, or done. */
+static enum progress two_logs_fold(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->op.co;
+    CO_BEGIN(co);
+    w->conflicts = 0;
+    for (w->rounds = 0; w->rounds < ROUNDS_MAX && w->conflicts < TWO_LOGS_TRIES_MAX; w->rounds++) {
+        if (w->conflict) {
+            WORK_BACK_OFF(e, w, co);
+            w->conflict = false;
+        }
+        CO_CALL(co, work_look(e, w, event));
+        if (w->failed) {
+            CO_RETURN(co);
+        }
+        note_flip(e, w);
+        if (!write_next(e, w)) {
+            CO_RETURN(co);
+        }
+        CO_AWAIT(co, "folding: writing one of the logs");
+        w->conflict = !work_written(e, w, event);
+        w->conflicts += w->conflict;
+        if (w->failed && !two_logs_own(w)->squeeze && is_too_large(event)) {
+            w->failed = false;
+            two_logs_own(w)->squeeze = true;
+            continue;
+        }
+        if (w->failed) {
+            CO_RETURN(co);
+        }
+        two_logs_own(w)->flipped =
+            two_logs_own(w)->flipped || (!w->conflict && two_logs_own(w)->step == TWO_LOGS_SWITCH);
+        if (two_logs_own(w)->flipped && set_call(w) != NULL) {
+            work_finish(e, w);
+        }
+    }
+    metric_inc(e->metrics, METRIC_list_busy);
+    work_note_text(w, "busy: other writers were faster each time");
+    CO_END(co);
+}
+
+enum progress two_logs_rewrite(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->op.co;
+    CO_BEGIN(co);
+    CO_CALL(co, two_logs_fold(e, w, event));
+    if (w->failed && set_call(w) != NULL && two_logs_own(w)->own != 0) {
+        work_note_unknown(w); /* the proxy that goes on makes the new items count */
+    }
+    if (!w->failed) {
+        metric_inc(e->metrics, METRIC_list_folds);
+    }
+    work_end(e, w);
+    CO_END(co);
+}
+
+/* ---- changing ---- */
 
 static void aim(struct work *w, int which, bool may_create)
 {

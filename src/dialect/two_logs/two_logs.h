@@ -74,17 +74,11 @@ static inline bool two_logs_have_pointer(const struct list *list)
     return dialect_of(list) == &dialect_two_logs_pointer;
 }
 
-/* The log of the part, without the marks before it. */
-struct slice two_logs_text(const struct work *w, int which);
 bool two_logs_closed(const struct work *w, int which);
 struct note;
 /* Does a note of that log say that it has taken the beginning of the other one? Then fills in
  * *note. */
 bool two_logs_has_taken(const struct work *w, int which, struct note *note);
-/* The entries that came to the other log since the copy was made. Valid while the parts are. */
-struct slice two_logs_late(const struct work *w);
-/* The entries that came to the copy behind its note. */
-struct slice two_logs_tail(const struct work *w);
 
 /* The text behind the marks that say that the log is closed. */
 struct slice two_logs_behind_marks(const struct list *list, struct slice text);
@@ -94,22 +88,9 @@ void two_logs_begin_look(struct work *w);
 /* The look's end: two_logs_own(w)->active is set by the caller. */
 enum look two_logs_look(struct engine *e, struct work *w);
 
-/* Folds, or puts the call's items in place of what is there: ends with failed, or done. */
-work_step two_logs_fold;
-
 /* Of the table: changes go to the log that is known to be active. */
 work_step two_logs_change, two_logs_rewrite;
 
-/* Since the copy was made both logs may have got entries, from writers who read the pointer before
- * it flipped, or before it flipped back: the late ones and the tail. Their order is not known, and
- * no addition may be lost: an item is in if either of them ends with + for it. Late entries count
- * as of the copy, and the tail is newer; so visit is called for items that late entries add and the
- * tail deletes. */
-void two_logs_each_revived(const struct work *w, void (*visit)(void *arg, struct slice item),
-                           void *arg);
-
-/* May a call add or delete this item? Not if it has the form of a note. */
-bool two_logs_item_allowed(struct slice item);
 /* dialect.refusal for the same reason. */
 const char *two_logs_refusal(const struct list_policy *policy, struct slice item);
 
@@ -117,9 +98,6 @@ const char *two_logs_refusal(const struct list_policy *policy, struct slice item
  * counted from 1, or 0: by its name, or by that in which its name differs from the other's ("b").
  */
 enum { TWO_LOGS_POINTER = 2 };
-/* Should there be a pointer, and is none? */
-bool two_logs_wants_pointer(const struct work *w);
-void two_logs_write_pointer(struct engine *e, struct work *w, int which);
 int two_logs_named(const struct list *list, struct slice value);
 /* What names that log in the pointer: in the form that the value before has. May live in text. */
 struct slice two_logs_pointer_text(const struct list *list, int which, struct slice before,
@@ -132,9 +110,6 @@ struct note {
     uint64_t bytes, hash;
     size_t start, end; /* where it stands in its log */
 };
-/* Appends a note: the first bytes of this text were taken; or, for an empty text, a log of this
- * number begins. */
-void two_logs_append_note(struct block **b, struct slice text, uint64_t number, struct signs signs);
 /* The number that the log begins with, or 0. */
 uint64_t two_logs_number(const struct work *w, int which);
 
