@@ -465,7 +465,7 @@ static void run_due_timers(struct engine *e)
     struct timer *timer;
     while ((timer = timers_take_due(&e->timers, e->now.mono_us)) != NULL) {
         if (timer->kind == TIMER_OP) {
-            op_resume(e, timer->owner);
+            op_run(e, timer->owner);
         } else {
             lists_mark_ready(&e->lists, timer->owner);
         }
@@ -479,7 +479,7 @@ static void run_runnable(struct engine *e)
     struct op *last = TAILQ_LAST(&e->runnable, runnable_ops);
     struct op *op = NULL;
     while (op != last && (op = TAILQ_FIRST(&e->runnable)) != NULL) {
-        op_resume(e, op);
+        op_run(e, op);
     }
 }
 

@@ -311,7 +311,7 @@ static void take_turns(struct start *start)
         pass_set_phase(&start->pass, call, change ? PHASE_CHANGED : PHASE_LOOKING);
     }
     if (turns != NULL) {
-        op_start(e, &turns->op);
+        op_run(e, &turns->op);
     }
 }
 
@@ -408,16 +408,16 @@ void schedule_list(struct engine *e, struct list *list)
         get_round(&start)->probe = true;
     }
     if (start.round != NULL) {
-        op_start(e, &start.round->op);
+        op_run(e, &start.round->op);
     }
     if (start.exact != NULL) {
-        op_start(e, &start.exact->op);
+        op_run(e, &start.exact->op);
     }
     if (start.pop != NULL) {
-        op_start(e, &start.pop->op);
+        op_run(e, &start.pop->op);
     }
     if (start.lease != NULL) {
-        op_start(e, &start.lease->op);
+        op_run(e, &start.lease->op);
     }
     if (start.fill != NULL) {
         put_start(e, list, start.fill);

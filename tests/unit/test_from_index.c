@@ -139,7 +139,7 @@ static void test_calls_of_one_head_that_come_meanwhile(void **state)
         (void)setup(state);
         struct index_test *t = *state;
         struct op_asker *o = op_create(t->rig.engine, t->list, sizeof *o, asker_step, asker_fini);
-        op_start(t->rig.engine, &o->op);
+        op_run(t->rig.engine, &o->op);
         ask(t, o, 0, i / 2 == 1, &items[0]);
         bool asked_both = false;
         struct be_request *r;

@@ -116,7 +116,7 @@ void dialect_schedule(struct engine *e, struct list *list)
                           .dialect = dialect_of(list)};
     if (list_migrates(list) && known_of(list)->kept == KEPT_UNKNOWN) {
         if (list->writer == NULL && list->reader == NULL && !TAILQ_EMPTY(&list->queue)) {
-            op_start(e, &work_create(e, list, LANE_ALONE, migration_of(list)->resolve)->op);
+            op_run(e, &work_create(e, list, LANE_ALONE, migration_of(list)->resolve)->op);
         }
         return;
     }
@@ -129,10 +129,10 @@ void dialect_schedule(struct engine *e, struct list *list)
         pass_queue(&start.pass);
     }
     if (start.writer != NULL) {
-        op_start(e, &start.writer->op);
+        op_run(e, &start.writer->op);
     }
     if (start.reader != NULL) {
-        op_start(e, &start.reader->op);
+        op_run(e, &start.reader->op);
     }
 }
 

@@ -87,7 +87,7 @@ struct work {
     struct call_queue written; /* calls that are done, if the list has not moved by now */
 };
 
-/* Makes an operation that runs run; work_add puts calls in, and op_start starts it. */
+/* Makes an operation that runs run; work_add puts calls in, and op_run starts it. */
 struct work *work_create(struct engine *e, struct list *list, enum lane lane, work_step *run);
 void work_add(struct work *w, struct list_call *call);
 

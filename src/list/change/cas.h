@@ -69,7 +69,7 @@ struct op_cas {
 };
 
 /* Makes an operation of size bytes that begins with a struct op_cas, in that place of the list;
- * cas_add puts calls in, and op_start starts it. step: calls cas_step; NULL: is that. */
+ * cas_add puts calls in, and op_run starts it. step: calls cas_step; NULL: is that. */
 void *cas_create(struct engine *e, struct list *list, struct op **place, size_t size,
                  const struct cas_kind *kind, op_step *step);
 void cas_add(struct op_cas *x, struct list_call *call);

@@ -10,7 +10,7 @@
 
 #include "list/change/cas.h"
 
-/* Makes the operation and takes the list's place for it; fill it with exact_add, then op_start. An
+/* Makes the operation and takes the list's place for it; fill it with exact_add, then op_run. An
  * lcreate goes alone. */
 struct op_cas *exact_create(struct engine *e, struct list *list);
 void exact_add(struct op_cas *exact, struct list_call *call);

@@ -552,5 +552,5 @@ void forget_start(struct engine *e, struct list *list, struct list_call *call)
     op_enter(&f->op, &list->forget);
     stream_init(e, &f->stream, &f->op, list_key(list), list->policy, &sink, f, f->error);
     f->stream.with_over = true; /* other proxies' clocks may say otherwise */
-    op_start(e, &f->op);
+    op_run(e, &f->op);
 }

@@ -14,7 +14,7 @@
 #include "list/change/cas.h"
 
 /* Makes the operation and takes the list's place for exact changes; fill it with cas_add, then
- * op_start. */
+ * op_run. */
 struct op_cas *lease_create(struct engine *e, struct list *list);
 
 /* Takes the lease of a missing list away, by a CAS of its head as it was read: no fill that was

@@ -15,7 +15,7 @@
 #include "list/change/cas.h"
 
 /* Makes the operation and takes the list's place for exact changes; fill it with pop_add, then
- * op_start. */
+ * op_run. */
 struct op_cas *pop_create(struct engine *e, struct list *list);
 /* May the call join those that were added? */
 bool pop_takes(const struct op_cas *pop, const struct list_call *call);

@@ -600,5 +600,5 @@ void put_start(struct engine *e, struct list *list, struct list_call *call)
     if (p->computes) {
         joint_init(e, &p->joint, &p->op, call, p->error);
     }
-    op_start(e, &p->op);
+    op_run(e, &p->op);
 }

@@ -74,5 +74,5 @@ void renew_consider(struct engine *e, struct list *list, bool changed)
     struct op_cas *cas = cas_create(e, list, &list->renewal, sizeof *cas, &renewal, NULL);
     list->renew_after_us = now_us + PAUSE_US;
     e->renewals++;
-    op_start(e, &cas->op);
+    op_run(e, &cas->op);
 }

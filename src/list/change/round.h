@@ -40,7 +40,7 @@ struct op_round {
 };
 
 /* Makes an empty round and takes the list's place for it. Fill writes (with round_add_write) and
- * reads, then op_start. */
+ * reads, then op_run. */
 struct op_round *round_create(struct engine *e, struct list *list);
 void round_add_write(struct op_round *round, struct list_call *call);
 void round_add_read(struct op_round *round, struct list_call *call);

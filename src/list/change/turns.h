@@ -27,7 +27,7 @@ static inline bool turns_take(enum list_verb verb)
 }
 
 /* Makes the operation and takes the list's place for it; fill it with cas_add, in the order of
- * the calls, then op_start. */
+ * the calls, then op_run. */
 struct op_cas *turns_create(struct engine *e, struct list *list);
 
 #endif

@@ -475,7 +475,7 @@ void compact_start(struct engine *e, struct list *list, bool is_late)
 {
     struct op_compact *c = create(e, list, COMPACT_AUTO);
     c->is_late = is_late;
-    op_start(e, &c->op);
+    op_run(e, &c->op);
 }
 
 void compact_start_on(struct engine *e, struct list *list, enum compact_goal goal,
@@ -484,7 +484,7 @@ void compact_start_on(struct engine *e, struct list *list, enum compact_goal goa
     struct op_compact *c = create(e, list, goal);
     c->about = *about;
     c->about_run = true;
-    op_start(e, &c->op);
+    op_run(e, &c->op);
 }
 
 void compact_start_for(struct engine *e, struct list *list, struct list_call *call)
@@ -498,5 +498,5 @@ void compact_start_for(struct engine *e, struct list *list, struct list_call *ca
         c->until_us = call->deadline_us != 0 ? call->deadline_us : UINT64_MAX;
     }
     call->op = &c->op;
-    op_start(e, &c->op);
+    op_run(e, &c->op);
 }

@@ -251,5 +251,5 @@ void finish_start(struct engine *e, struct list *list)
     struct op_finish *f = op_create(e, list, sizeof *f, finish_step, finish_fini);
     f->grace_s = list->finish_grace_s;
     op_enter(&f->op, &list->finisher);
-    op_start(e, &f->op);
+    op_run(e, &f->op);
 }

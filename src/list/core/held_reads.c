@@ -130,7 +130,7 @@ static void hold_for_settling(struct engine *e, const struct op_request *request
     hold((struct op_settle *)list->settler, request);
     let_changes_pass(e, request->op);
     if (first) {
-        op_start(e, list->settler);
+        op_run(e, list->settler);
     }
 }
 

@@ -188,12 +188,7 @@ static void op_step_once(struct engine *e, struct op *op, const struct op_event 
     }
 }
 
-void op_start(struct engine *e, struct op *op)
-{
-    op_step_once(e, op, NULL);
-}
-
-void op_resume(struct engine *e, struct op *op)
+void op_run(struct engine *e, struct op *op)
 {
     op_step_once(e, op, NULL);
 }

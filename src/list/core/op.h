@@ -94,10 +94,9 @@ void op_enter(struct op *op, struct op **place);
 void op_leave(struct op *op);
 /* Ends it where it stands, as a crash would; its calls must be others' by then. */
 void op_abort(struct engine *e, struct op *op);
-/* Steps it for the first time. The operation may be gone afterwards. */
-void op_start(struct engine *e, struct op *op);
-/* Steps an operation that waits for something other than a reply. */
-void op_resume(struct engine *e, struct op *op);
+/* Starts it, or steps it when it waits for something other than a reply. The operation may be gone
+ * afterwards. */
+void op_run(struct engine *e, struct op *op);
 /* The same in the next engine_run. */
 void op_wake(struct engine *e, struct op *op);
 /* Not any more: it goes on with the next event. */

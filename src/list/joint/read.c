@@ -241,5 +241,5 @@ void joint_read_start(struct engine *e, struct list *list, struct list_call *cal
     o->call = call;
     call->op = &o->op;
     joint_init(e, &o->joint, &o->op, call, o->error);
-    op_start(e, &o->op);
+    op_run(e, &o->op);
 }

@@ -87,5 +87,5 @@ void migrate_start(struct engine *e, struct list *list, struct list_call *call)
     m->call = call;
     m->op.late = migrate_late;
     call->op = &m->op;
-    op_start(e, &m->op);
+    op_run(e, &m->op);
 }

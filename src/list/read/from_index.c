@@ -342,6 +342,6 @@ void index_start_reads(struct engine *e, struct list *list, struct call_queue *c
         call_enter(&o->op, &o->calls, call);
     }
     if (starts && o != NULL) {
-        op_start(e, &o->op);
+        op_run(e, &o->op);
     }
 }

@@ -536,5 +536,5 @@ void read_start(struct engine *e, struct list *list, struct list_call *call, str
     r->call = call;
     call->op = &r->op;
     r->head = head_ref(head);
-    op_start(e, &r->op);
+    op_run(e, &r->op);
 }

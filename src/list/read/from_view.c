@@ -249,7 +249,7 @@ static void build(struct engine *e, struct list *list, struct call_queue *calls,
         call_enter(&o->op, &o->calls, call);
     }
     if (starts) {
-        op_start(e, &o->op);
+        op_run(e, &o->op);
     }
 }
 

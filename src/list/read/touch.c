@@ -71,5 +71,5 @@ void touch_consider(struct engine *e, struct list *list, struct head *head)
     struct op_touch *t = op_create(e, list, sizeof *t, touch_step, touch_fini);
     t->head = head_ref(head);
     e->touches++;
-    op_start(e, &t->op);
+    op_run(e, &t->op);
 }

@@ -266,5 +266,5 @@ void tx_start(struct engine *e, struct list *list, struct list_call *call)
     call->op = &o->op;
     tx_plan_init(e, o);
     tx_queue_enter(o);
-    op_start(e, &o->op);
+    op_run(e, &o->op);
 }
