@@ -516,7 +516,7 @@ static enum progress remove_both(struct engine *e, struct work *w, const struct 
         if (is_unread(w) && !hides_native(w->op.list)) {
             part_send(e, &w->op, &w->parts[ADDS], BE_DELETE, NULL, 0);
         } else {
-            part_remove(e, &w->op, &w->parts[ADDS], 0);
+            part_remove(e, &w->op, &w->parts[ADDS]);
         }
         CO_AWAIT(co, "removing the additions");
         bool gone = event->status == BE_DELETED || event->status == BE_NOT_FOUND;
@@ -530,7 +530,7 @@ static enum progress remove_both(struct engine *e, struct work *w, const struct 
         if (is_unread(w)) {
             part_send(e, &w->op, &w->parts[DELETES], BE_DELETE, NULL, 0);
         } else {
-            part_remove(e, &w->op, &w->parts[DELETES], 0);
+            part_remove(e, &w->op, &w->parts[DELETES]);
         }
         CO_AWAIT(co, "removing the deletions");
         if (event->status != BE_DELETED) {

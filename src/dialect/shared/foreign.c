@@ -72,10 +72,10 @@ bool foreign_allows(const struct list *list, enum part_role role, uint32_t numbe
     return part.state != PART_THERE || grammar_reason(list, &part, text) == NULL;
 }
 
-bool foreign_refuse_reply(struct engine *e, struct work *w, enum part_role role, uint32_t number,
+bool foreign_refuse_reply(struct engine *e, struct work *w, enum part_role role,
                           const struct be_reply *reply)
 {
-    const struct part part = part_of(role, number, reply);
+    const struct part part = part_of(role, 0, reply);
     return foreign_refuse(e, w, &part);
 }
 

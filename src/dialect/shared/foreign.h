@@ -16,9 +16,9 @@ MUST_CHECK bool foreign_refuse(struct engine *e, struct work *w, const struct pa
 /* The same for a reply, without an error. */
 bool foreign_allows(const struct list *list, enum part_role role, uint32_t number,
                     const struct be_reply *reply);
-/* The same for a reply to a BE_GET of that part with BE_HIT or BE_MISS. */
+/* The same for a reply to a BE_GET of that part, which has no number, with BE_HIT or BE_MISS. */
 MUST_CHECK bool foreign_refuse_reply(struct engine *e, struct work *w, enum part_role role,
-                                     uint32_t number, const struct be_reply *reply);
+                                     const struct be_reply *reply);
 /* The same for the parts of a look from position from up to, not including, to. An ldrop goes on,
  * as does a move to the native layout that has begun: they mark a part that is not the list's as
  * foreign, and leave it out. */

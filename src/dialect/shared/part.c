@@ -132,13 +132,13 @@ void part_write(struct engine *e, struct op *op, const struct part *part, struct
     part_write_for(e, op, part, &life, value, tag);
 }
 
-void part_remove(struct engine *e, struct op *op, const struct part *part, uint64_t tag)
+void part_remove(struct engine *e, struct op *op, const struct part *part)
 {
     CHECK_SLOW(part->state == PART_THERE);
     struct be_request *r = request_for(e, op, part, BE_CAS_DELETE);
     r->cas = part->cas;
     r->epoch = part->epoch;
-    op_send(e, op, r, NULL, tag);
+    op_send(e, op, r, NULL, 0);
 }
 
 void part_incr(struct engine *e, struct op *op, const struct part *part, uint64_t delta,

@@ -72,7 +72,7 @@ void part_write_for(struct engine *e, struct op *op, const struct part *part,
 void part_write_as(struct engine *e, struct op *op, const struct part *part,
                    const struct part *other, struct block *value, uint64_t tag);
 /* Removes the part, unless it has changed since it was read. */
-void part_remove(struct engine *e, struct op *op, const struct part *part, uint64_t tag);
+void part_remove(struct engine *e, struct op *op, const struct part *part);
 void part_incr(struct engine *e, struct op *op, const struct part *part, uint64_t delta,
                uint64_t tag);
 

@@ -308,7 +308,7 @@ enum progress single_change(struct engine *e, struct work *w, const struct op_ev
 
 static bool send_removal(struct engine *e, struct work *w)
 {
-    part_remove(e, &w->op, &w->parts[0], 0);
+    part_remove(e, &w->op, &w->parts[0]);
     return true;
 }
 

@@ -25,7 +25,7 @@ static bool take_index(struct engine *e, struct work *w, const struct op_event *
         w->failed = w->moved = true;
         return false;
     }
-    if (!foreign_refuse_reply(e, w, PART_KEY, 0, event->reply)) {
+    if (!foreign_refuse_reply(e, w, PART_KEY, event->reply)) {
         return false;
     }
     *found = sublists_newest(w->op.list, value, newest);
@@ -166,7 +166,7 @@ static enum progress take_back_added(struct engine *e, struct work *w, const str
         CO_RETURN(co);
     }
     part_take(&sublists_own(w)->not_named, event->reply);
-    part_remove(e, &w->op, &sublists_own(w)->not_named, 0);
+    part_remove(e, &w->op, &sublists_own(w)->not_named);
     CO_AWAIT(co, "removing a sublist that is not needed");
     CO_END(co);
 }

@@ -169,7 +169,7 @@ static bool write_sublist(struct engine *e, struct work *w, size_t i)
         return true;
     }
     if (part->value.len == 0 && part->state == PART_THERE && i + 1 < w->part_count) {
-        part_remove(e, &w->op, part, 0);
+        part_remove(e, &w->op, part);
         return true;
     }
     return false;
@@ -409,7 +409,7 @@ static enum progress remove_replaced(struct engine *e, struct work *w, const str
     CO_BEGIN(co);
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
         if (part->state == PART_THERE) { /* it may have come since it was looked for */
-            part_remove(e, &w->op, part, 0);
+            part_remove(e, &w->op, part);
             CO_AWAIT(co, "deleting a sublist that was replaced");
             if (event->status != BE_EXISTS) {
                 break;

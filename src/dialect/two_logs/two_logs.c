@@ -619,7 +619,7 @@ static void empty_other(struct engine *e, struct work *w)
 {
     struct part *other = &w->parts[1 - two_logs_own(w)->active];
     if (!two_logs_have_pointer(w->op.list)) {
-        part_remove(e, &w->op, other, 0);
+        part_remove(e, &w->op, other);
         return;
     }
     struct block *nothing = block_new(1);
@@ -700,7 +700,7 @@ static bool write_next(struct engine *e, struct work *w)
         write_copy(e, w);
     } else if (w->parts[1 - logs->active].state == PART_THERE &&
                !two_logs_have_pointer(w->op.list)) {
-        part_remove(e, &w->op, &w->parts[1 - logs->active], 0); /* it holds nothing */
+        part_remove(e, &w->op, &w->parts[1 - logs->active]); /* it holds nothing */
     } else {
         return false;
     }
@@ -832,7 +832,7 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
         CO_AWAIT(co, "reading which log is active");
         list->active =
             event->status == BE_HIT ? two_logs_named(w->op.list, event->reply->value) : 0;
-        if (!foreign_refuse_reply(e, w, PART_ACTIVE, 0, event->reply)) {
+        if (!foreign_refuse_reply(e, w, PART_ACTIVE, event->reply)) {
             CO_RETURN(co);
         }
     }

@@ -43,7 +43,7 @@ void content_fold_log(struct content *c, struct slice log)
 static bool base_visit_back(struct content *c, struct sublist *s)
 {
     if (c->overlay.count == 0 && !c->overlay.cleared && sublist_all_in(s, c->over_s)) {
-        output_span_back(&c->output, s, 0, s->count);
+        output_back(&c->output, s);
         return !output_satisfied(&c->output);
     }
     for (uint32_t i = s->count; i-- > 0 && !output_satisfied(&c->output);) {

@@ -63,13 +63,13 @@ void output_span(struct output *o, struct sublist *s, uint32_t first, uint32_t l
     o->too_large = o->out->bytes > o->limit_bytes;
 }
 
-void output_span_back(struct output *o, struct sublist *s, uint32_t first, uint32_t last)
+void output_back(struct output *o, struct sublist *s)
 {
     uint64_t wanted_in = o->from > o->position ? o->from - o->position : 0;
-    uint32_t skipped = wanted_in < last - first ? (uint32_t)wanted_in : last - first;
+    uint32_t skipped = wanted_in < s->count ? (uint32_t)wanted_in : s->count;
+    uint32_t last = s->count - skipped;
     o->position += skipped;
-    last -= skipped;
-    while (last > first && !output_satisfied(o)) {
+    while (last > 0 && !output_satisfied(o)) {
         output_item(o, sublist_item(s, --last));
     }
 }

@@ -30,8 +30,8 @@ struct output {
 
 /* Passes on items first..last-1 of the sublist, all of which are in the list. */
 void output_span(struct output *o, struct sublist *s, uint32_t first, uint32_t last);
-/* The same for readers that go from the newest item to the oldest: the last one first. */
-void output_span_back(struct output *o, struct sublist *s, uint32_t first, uint32_t last);
+/* The same of all items, for readers that go from the newest to the oldest: the last one first. */
+void output_back(struct output *o, struct sublist *s);
 void output_item(struct output *o, struct slice item);
 
 /* Does nothing more need to come? */

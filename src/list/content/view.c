@@ -576,7 +576,7 @@ void view_part_write_back(const struct view_part *part, struct output *output)
     if (output->position + part->live <= output->from) {
         output->position += part->live;
     } else if (part->live == count) {
-        output_span_back(output, part->sublist, 0, count);
+        output_back(output, part->sublist);
     } else {
         for (uint32_t i = count; i-- > 0 && !output_satisfied(output);) {
             if (!view_part_is_dead(part, i)) {
