@@ -261,7 +261,7 @@ struct list_policy {
     char sublist_name[CONFIG_NAME_MAX + 1];
     char seq_name[CONFIG_NAME_MAX + 1], slot_name[CONFIG_NAME_MAX + 1];
     uint32_t capacity;              /* of a ring, entries */
-    char slot[CONFIG_NAME_MAX + 1]; /* what a slot of a ring holds: dialect/ring/slot.h */
+    char slot[CONFIG_NAME_MAX + 1]; /* what a slot of a ring holds: dialect/ring/ring.c */
     bool counter_wraps;             /* a ring's clients set the counter back at capacity */
     uint32_t compact_chance;        /* one in so many reads that find something to fold; 0 = none */
     uint8_t name_bytes_max;         /* longest name that the pool takes; set by config_finish */
