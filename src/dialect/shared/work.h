@@ -91,12 +91,6 @@ struct work {
 struct work *work_create(struct engine *e, struct list *list, enum lane lane, work_step *run);
 void work_add(struct work *w, struct list_call *call);
 
-/* late.c: the operation's late; copies of the items of a call; frees ghosts that were not carried
- * out. */
-op_late work_late;
-void work_keep_items(struct work *w, struct list_call *call);
-void work_free_ghosts(struct work *w);
-
 /* Ends the first call, or all calls, and takes them off. */
 void work_finish_first(struct engine *e, struct work *w, enum list_status status);
 void work_finish(struct engine *e, struct work *w);
