@@ -51,7 +51,7 @@ struct sublists_work {
     bool added, orphan;    /* this operation added it; no index names it, and it holds something */
     struct part not_named; /* the sublist that was added and is to be removed again */
     struct part index;     /* the index as it was read to name the next sublist */
-    size_t owner_digits;   /* owner.c: how many digits are taken for the number, */
+    size_t owner_digits;   /* owner_check: how many digits are taken for the number, */
     uint64_t owner_number; /* and that number */
 };
 static inline struct sublists_work *sublists_own(const struct work *w)
@@ -89,10 +89,5 @@ static inline bool sublists_may_be_merged(const struct list *list, uint64_t byte
 
 /* After a look parts[0] is the index; the others are the sublists that it lists, oldest first. */
 work_step sublists_change, sublists_delete, sublists_set, sublists_compact;
-
-/* owner.c. Can the item under the list's key be a sublist of another list, by its name? Inner: does
- * the index of such a list name it? Ends with failed if so, or if an index cannot be read. */
-bool owner_is_possible(const struct list *list);
-work_step owner_check;
 
 #endif
