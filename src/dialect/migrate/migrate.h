@@ -47,14 +47,4 @@ struct move {
     struct block *head;
 };
 
-/* The native content that is to be written: the sublists of one run, and the head. */
-/* Fills w->texts with sublists of what the list holds. */
-void import_begin(struct engine *e, struct work *w);
-/* Inner: adds them. */
-work_step import_write;
-/* Inner: deletes them again. */
-work_step import_undo;
-/* Makes the head of what was written, with what has changed since. NULL: too much has. */
-struct block *import_head(const struct work *w);
-
 #endif
