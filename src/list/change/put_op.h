@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A put from within: what put.c, which decides and publishes, and put_run.c, which writes a run
- * beforehand, have in common.
+ * A put from within: what put.c, which decides and writes, and put_joint.c, which computes a
+ * content, have in common.
  */
 #ifndef LIST_CHANGE_PUT_OP_H
 #define LIST_CHANGE_PUT_OP_H
@@ -57,35 +57,13 @@ void put_fail(struct engine *e, struct op_put *p, const char *text);
 void put_finish(struct engine *e, struct op_put *p, enum list_status status);
 /* Counts the memory of items. */
 void put_count_memory(struct op_put *p);
-/* Is it an lcopy? */
-bool put_copies(const struct op_put *p);
 /* Reads lists at one instant, and fills items with what they amount to. Ends with the call answered
  * when that does not go well. */
 enum progress put_compute_step(struct engine *e, struct op_put *p, const struct op_event *event);
 /* Is the head that was read last the one that the content was computed from, if it was? */
 bool put_is_bound(const struct op_put *p);
-/* Does the head that was read last say that the list is missing? Where a missing list is an empty
- * one, it is that. */
-bool put_is_absent(const struct op_put *p);
-/* Does the head that was read last hold the announcement? */
-bool put_is_announced(const struct op_put *p);
-/* May sublists be written: is their name announced, as far as it has to be? */
-static inline bool put_may_write(const struct op_put *p)
-{
-    return p->unannounced || p->writer.announced;
-}
-/* Ends the call when a run that is not announced has half the age at which scripts/sweep takes it
- * for one that no proxy will ever name. */
-void put_check_age(struct engine *e, struct op_put *p);
 /* Has that head not changed since it was found to be the one that was seen, but for the
  * announcement? Where that matters: LIST_IF_VERSION, and content that was computed from it. */
 bool put_is_left(const struct op_put *p);
-/* The time to live that the list gets with the content, in place of the head that was read last. */
-struct life put_life(const struct op_put *p);
-/* Announces a run, and decides until when its sublists live. Ends with writer.announced, or with
- * the call answered, or neither: another writer was faster. */
-enum progress put_begin_step(struct engine *e, struct op_put *p, const struct op_event *event);
-/* Writes the content's sublists under the announced name. Ends with whole when all went well. */
-enum progress put_write_step(struct engine *e, struct op_put *p, const struct op_event *event);
 
 #endif
