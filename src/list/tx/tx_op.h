@@ -186,12 +186,6 @@ enum progress tx_plan_step(struct engine *e, struct op_tx *o, const struct op_ev
 /* LIST_POPTO: asks for the items at that end of the first list, which go to op_tx.gather. */
 void tx_ask_range(struct engine *e, struct op_tx *o, struct head *head);
 
-/* ---- judge.c ---- */
-
-/* Is what was planned still so, by the head in front of the intent? Ends with state. */
-enum progress tx_judge_step(struct engine *e, struct op_tx *o, struct tx_part *part,
-                            const struct op_event *event);
-
 /* ---- prepare.c ---- */
 
 /* What precedes the first intent of an attempt. Ends with state, and a primary. */
