@@ -195,13 +195,4 @@ enum progress tx_prepare_step(struct engine *e, struct op_tx *o, const struct op
 
 enum progress tx_propose_step(struct engine *e, struct op_tx *o, const struct op_event *event);
 
-/* ---- commit.c: rules 4 to 6, and the abort ---- */
-
-/* Ends with state: TX_COMMITTED, TX_AGAIN, TX_FAILED or TX_UNKNOWN. */
-enum progress tx_commit_step(struct engine *e, struct op_tx *o, const struct op_event *event);
-/* The lists' commits are in: TX_COMMITTED stays, or TX_UNKNOWN. */
-enum progress tx_publish_step(struct engine *e, struct op_tx *o, const struct op_event *event);
-enum progress tx_done_step(struct engine *e, struct op_tx *o, const struct op_event *event);
-enum progress tx_abort_step(struct engine *e, struct op_tx *o, const struct op_event *event);
-
 #endif
