@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A round: all blind changes of a list that wait together, in ONE append, and behind them ONE head
- * read for all waiting reads. Order of writes: the append; when the head is missing, those of
- * create.c.
+ * read for all waiting reads. Order of writes: the append; when the head is missing, it is made.
  */
 #ifndef LIST_CHANGE_ROUND_H
 #define LIST_CHANGE_ROUND_H
@@ -35,8 +34,8 @@ struct op_round {
     char error[LIST_ERROR_MAX];
     char read_error[LIST_ERROR_MAX];
     struct head *found;
-    bool appended_again; /* create.c: this head refused the append a second time, or is about to */
-    bool conflict;       /* create.c: the last write met another proxy's */
+    bool appended_again; /* this head refused the append a second time, or is about to */
+    bool conflict;       /* the last write met another proxy's */
 };
 
 /* Makes an empty round and takes the list's place for it. Fill writes (with round_add_write) and
@@ -44,25 +43,10 @@ struct op_round {
 struct op_round *round_create(struct engine *e, struct list *list);
 void round_add_write(struct op_round *round, struct list_call *call);
 void round_add_read(struct op_round *round, struct list_call *call);
-/* Makes the batch anew, of the writes that are left; or only if there are fewer than before. */
-void round_renew_batch(struct op_round *round);
-static inline void round_forget_late(struct op_round *round)
-{
-    if (round->fewer) {
-        round_renew_batch(round);
-    }
-}
 /* Bytes of the entries in the batch. */
 static inline size_t round_bytes(const struct op_round *round)
 {
     return round->batch == NULL ? 0 : round->batch->used;
 }
-
-/* create.c: there is no head, or the append answered NOT_STORED. Ends with all writes answered.
- */
-enum progress create_step(struct engine *e, struct op_round *round, const struct op_event *event);
-/* Answers all writes well. */
-void round_finish_writes(struct engine *e, struct op_round *round);
-void round_fail_writes(struct engine *e, struct op_round *round, const char *text);
 
 #endif
