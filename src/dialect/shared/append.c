@@ -3,7 +3,7 @@
  * Appending to one part of a list: creates a part that is missing, and writes a part whole that
  * takes no append.
  */
-#include "dialect/shared/closing.h"
+#include "dialect/shared/dialect.h"
 #include "dialect/shared/foreign.h"
 
 /* An append that finds its item missing creates it; another client may create or delete it in
@@ -12,6 +12,58 @@
 
 /* Not the tag of a part, which is its position. */
 #define TAG_APPENDED ((uint64_t)1 << 40)
+
+/* ---- the delimiter that an append begins with ----
+ *
+ * Clients by hand may leave out the delimiter behind the last item:
+ *
+ *     user-1234,user-222          what they have written
+ *     user-1234,user-222user-5,   what an append of "user-5," would make of it
+ *
+ * An APPEND does not show what it is made to, so it brings a delimiter of its own in front. Two
+ * delimiters in a row mean nothing (text.h). With compatible = strict it brings none where the text
+ * ended with one when this worker saw it last.
+ */
+
+static bool strict(const struct list *list)
+{
+    return list->policy->compatible == COMPATIBLE_STRICT;
+}
+
+bool closing_is_open(const struct list *list, struct slice text)
+{
+    char reserved[RESERVED_MAX];
+    const struct dialect *dialect = dialect_of(list);
+    char last = text.len == 0 ? (char)list->policy->delimiter : text.p[text.len - 1];
+    size_t count = dialect->reserved == NULL ? 0 : dialect->reserved(list->policy, reserved);
+    return dialect->delimited && last != (char)list->policy->delimiter &&
+           (count == 0 || memchr(reserved, last, count) == NULL);
+}
+
+void closing_note_read(struct list *list, const struct part *part)
+{
+    struct known *known = known_of(list);
+    known->open &= ~ROLE(part->role);
+    if (part->state == PART_THERE && closing_is_open(list, part->value)) {
+        known->open |= ROLE(part->role);
+    }
+}
+
+/* Makes what is sent to append that text to the part: the caller has a reference to it. */
+static struct block *append_text(const struct list *list, enum part_role role, struct block *text)
+{
+    bool closed = strict(list) && (known_of(list)->open & ROLE(role)) == 0;
+    if (!dialect_of(list)->delimited || closed) {
+        return block_ref(text);
+    }
+    char delimiter = (char)list->policy->delimiter;
+    struct block *more = block_new(text->used + 1);
+    block_append(&more, &delimiter, 1);
+    block_append(&more, text->data, text->used);
+    return more;
+}
+
+/* ---- appending ---- */
 
 /* A missing item was answered NOT_STORED, or one without room for more. */
 static void write_whole(struct engine *e, struct work *w)
@@ -37,7 +89,7 @@ static bool append_settled(struct work *w, const struct op_event *event)
     switch (event->status) {
     case BE_STORED:
         if (a->verb == BE_APPEND) {
-            closing_note_appended(w->op.list, a->target.role);
+            known_of(w->op.list)->open &= ~ROLE(a->target.role);
         }
         return true;
     case BE_TOO_LARGE:
@@ -59,7 +111,7 @@ static void send_append(struct engine *e, struct work *w)
     struct append *a = &w->append;
     bool before = a->verb == BE_PREPEND;
     struct block *value =
-        before ? block_ref(a->value) : closing_append_text(w->op.list, a->target.role, a->value);
+        before ? block_ref(a->value) : append_text(w->op.list, a->target.role, a->value);
     metric_inc(e->metrics, METRIC_list_appends);
     part_append_blind(e, &w->op, &a->target, a->verb, value, TAG_APPENDED);
     block_unref(&value);

@@ -125,7 +125,7 @@ struct known {
     /* See foreign.h: a bit per role of parts that may be appended to without a look; of numbered
      * parts only the one of this number. */
     uint32_t parts, number;
-    /* See closing.h: a bit per role of parts whose text did not end with a delimiter when it was
+    /* See append.c: a bit per role of parts whose text did not end with a delimiter when it was
      * seen last. */
     uint32_t open;
     max_align_t own[];
@@ -181,6 +181,10 @@ void answer_read(struct engine *e, struct work *w, struct list_call *call);
 extern const char dialect_not_exact[];
 /* Why they are not read together with others. */
 extern const char dialect_not_joint[];
+
+/* append.c: does the text need a delimiter before the next item? Notes what was read of a part. */
+bool closing_is_open(const struct list *list, struct slice text);
+void closing_note_read(struct list *list, const struct part *part);
 
 /* Fills append with the items of the calls as delimited text; a missing item is created with it. */
 void delimited_batch(struct work *w);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "dialect/shared/closing.h"
+#include "dialect/shared/dialect.h"
 #include "dialect/shared/foreign.h"
 #include "dialect/shared/record.h"
 

@@ -4,7 +4,6 @@
  * add a further one when it has become too long.
  */
 #include "dialect/sublists/sublists.h"
-#include "dialect/shared/closing.h"
 #include "dialect/shared/foreign.h"
 #include "dialect/shared/record.h"
 
