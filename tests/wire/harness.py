@@ -66,14 +66,16 @@ def free_port():
 
 
 def wait_until(what, condition, timeout_s=TIMEOUT_S):
-    """Returns the first result of condition() that counts as true."""
-    deadline = time.monotonic() + timeout_s
+    """Returns the first result of condition() that counts as true. It is called less often the
+    longer that takes: some conditions cost more than what they wait for."""
+    begin = time.monotonic()
     while True:
         result = condition()
         if result:
             return result
-        assert time.monotonic() < deadline, f"{what}: not within {timeout_s} s"
-        time.sleep(0.005)
+        waited_s = time.monotonic() - begin
+        assert waited_s < timeout_s, f"{what}: not within {timeout_s} s"
+        time.sleep(min(max(0.005, waited_s / 20), 0.05))
 
 
 def in_threads(count, work):
@@ -428,10 +430,11 @@ class Daemon:
     def log(self):
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
-    def wait_for_log(self, pattern):
+    def wait_for_log(self, pattern, timeout_s=TIMEOUT_S):
         """Returns the match of the regular expression. A thread of its own writes the log, so what
         has happened may not be in it yet."""
-        return wait_until(f"{pattern} in the log", lambda: re.search(pattern, self.log()))
+        return wait_until(f"{pattern} in the log", lambda: re.search(pattern, self.log()),
+                          timeout_s)
 
     def is_running(self):
         return self.process.poll() is None

@@ -341,7 +341,7 @@ def test_no_value_is_shown_that_was_overwritten(start_daemon, memcacheds, troubl
             random.choice(memcacheds).restart()
             random.choice(proxies).kill()
             [proxy.start() for proxy in proxies if proxy.process.poll() is not None]
-        time.sleep(1)
+        time.sleep(1 if troubled else 0.3)
 
     with Registers(keys, proxies) as registers:
         trouble()

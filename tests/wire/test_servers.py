@@ -64,6 +64,7 @@ class Adders:
                     return
                 self.added[name].add(item.encode())
                 count += 1
+                time.sleep(0.005)  # often enough; the processors are for the move
 
     def check(self, proxy):
         with proxy.conn() as conn:
@@ -166,6 +167,7 @@ def test_a_proxy_that_has_slept_goes_on(start, memcacheds):
     proxy.wait_for_log("the gate was not read for more than 2 s")
 
 
+@pytest.mark.thorough
 @pytest.mark.memcacheds(3)
 def test_plain_keys_that_no_client_uses_move(start, memcacheds):
     proxy = start(memcacheds[:2], memcacheds)
@@ -179,6 +181,7 @@ def test_plain_keys_that_no_client_uses_move(start, memcacheds):
         assert all(conn.get(name) == f"of {name}".encode() for name in UNUSED)
 
 
+@pytest.mark.thorough
 @pytest.mark.memcacheds(3)
 def test_a_proxy_that_starts_behind_done_makes_lists_on_their_new_servers(start, memcacheds):
     servers(start(memcacheds[:2], memcacheds), "move")
@@ -222,6 +225,7 @@ def test_steps_by_hand_and_what_is_refused(start, memcacheds):
     assert "step learn, number 2" in text and "that the file of all proxies says is dead" in text
 
 
+@pytest.mark.thorough
 @pytest.mark.memcacheds(2)
 def test_two_commands_at_once_and_a_list_that_stays(start, memcacheds):
     proxy = start(memcacheds[:1], memcacheds[1:])
@@ -241,6 +245,7 @@ def test_two_commands_at_once_and_a_list_that_stays(start, memcacheds):
         assert count_heads(memcacheds[1:], UNUSED) == len(UNUSED) - 1
 
 
+@pytest.mark.thorough
 @pytest.mark.memcacheds(2)
 def test_a_key_of_any_bytes_never_becomes_a_command(start, memcacheds):
     proxy = start(memcacheds[:1], memcacheds)
