@@ -212,15 +212,14 @@ test: ## everything, as on a fresh machine: dependencies, style, both compilers,
 
 .PHONY: check
 check: export WERROR = -Werror
-check: ## the quick round before a commit: style, unit tests, simulator, one wire test of each kind
-	$(MAKE) style
-	$(MAKE) $(JOBS) all unit sim
+check: ## the quick round before a commit: style, unit tests, simulator, most wire tests: 2 minutes
+	$(MAKE) $(JOBS) style all unit sim
 	$(MAKE) -j2 check-sim e2e PYTEST_ARGS='-m "not slow and not thorough"'
 
-# Beside the wire tests, which it does not delay.
+# Beside the wire tests, which it does not delay. All worlds, a third of what happens in them.
 .PHONY: check-sim
 check-sim: $(SIM_BIN)
-	@nice $(B)/sim --jobs $(JOBS:-j%=%) >$(B)/sim.log || { cat $(B)/sim.log; exit 1; }
+	@nice $(B)/sim --ops 1000 --jobs $(JOBS:-j%=%) >$(B)/sim.log || { cat $(B)/sim.log; exit 1; }
 	@tail -n 1 $(B)/sim.log
 
 # Each on its own, so that -j runs several at a time; one that fails does not stop the others.
@@ -240,8 +239,9 @@ $(UNIT_RUN): %.run: $(UNIT_BIN)
 	    { echo "FAILED  $(@F:.run=) (exit $$code):"; cat $*.log; } >$*.text; cat $*.text; rm $*.text; \
 	fi
 
-# The tests mostly wait: several files at a time, where pytest-xdist is installed.
-PYTEST_PARALLEL = $(shell $(PYTHON) -c 'import xdist' 2>/dev/null && echo '-n 4 --dist loadfile')
+# The tests mostly wait: several at a time, where pytest-xdist is installed; with sanitizers less so.
+PYTEST_PARALLEL = $(shell $(PYTHON) -c 'import xdist' 2>/dev/null && \
+	echo '-n $(if $(SAN),4,6) --dist loadgroup')
 
 WIRE_TESTS ?= tests/wire
 

@@ -28,8 +28,15 @@ def pytest_configure(config):
                                        " sees more of it: only with the release build")
 
 
+# They wait for proxies to count rounds of whole seconds: gate_s, looks at what is hot.
+WAIT_LONG = ("test_servers.py", "test_moving.py", "test_moving_plain.py", "test_failures.py")
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of a test with parameters the first set of them shows most: the others are thorough."""
+    """Of a test with parameters the first set of them shows most: the others are thorough. Tests
+    that take long begin first, so that no worker is left with one when the others have ended;
+    those that share a fixture of their file stay together."""
     seen = set()
     for item in items:
         if hasattr(item, "callspec"):
@@ -37,6 +44,9 @@ def pytest_collection_modifyitems(items):
             if test in seen:
                 item.add_marker(pytest.mark.thorough)
             seen.add(test)
+        if any(fixtures[-1].scope == "module" for fixtures in item._fixtureinfo.name2fixturedefs.values()):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    items.sort(key=lambda item: (item.path.name not in WAIT_LONG, not item.get_closest_marker("slow")))
 
 
 def starting(kind):

@@ -5,6 +5,8 @@ import inspect
 import sys
 import types
 
+import pytest
+
 from harness import ROOT, SLOW
 
 sys.path.insert(0, str(ROOT / "tests/cluster"))
@@ -62,12 +64,13 @@ def fits(test, fixtures):
 
 
 def copy_of(test, module):
-    """With the marks of its module; the test there stays as it is."""
+    """With the marks of its module, and thorough: the same once more, in another world."""
     copy = types.FunctionType(test.__code__, test.__globals__, test.__name__, test.__defaults__,
                               test.__closure__)
     of_module = getattr(module, "pytestmark", [])
     of_module = of_module if isinstance(of_module, list) else [of_module]
-    copy.pytestmark = [*getattr(test, "pytestmark", []), *(mark.mark for mark in of_module)]
+    copy.pytestmark = [*getattr(test, "pytestmark", []), *(mark.mark for mark in of_module),
+                       pytest.mark.thorough.mark]
     return copy
 
 

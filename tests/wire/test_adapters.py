@@ -177,6 +177,7 @@ class Agent(Program):
 FAST = {"timeout_ms": 1000, "connect_timeout_ms": 500, "retry_min_ms": 5, "retry_max_ms": 20}
 
 
+@pytest.mark.thorough
 @pytest.mark.memcacheds(3)
 @pytest.mark.config(**{"pool main": FAST})
 @pytest.mark.parametrize("name", ADAPTERS)

@@ -116,6 +116,7 @@ def test_no_proxy_has_an_exit_code_of_its_own():
     assert "does not answer: Connection refused" in text
 
 
+@pytest.mark.thorough
 def test_a_misspelt_verb_is_not_looked_up_as_an_address():
     for typed, hint in [(["lgte", "x"], "(did you mean lget?)"),
                         (["LGET", "x"], "(verbs are lower-case: lget)"),
@@ -150,6 +151,7 @@ def test_lines_of_help_end_between_words(monkeypatch, capfdbinary):
     assert " ".join(" ".join(lines).split()) == f"lput KEY VALUE [EXPTIME [TOKEN]] [new] {text.strip()}"
 
 
+@pytest.mark.thorough
 def test_wrong_options():
     assert "Try mclistd-cli --help" in fault("--nix")
     assert "a port is a number" in fault("127.0.0.1:99999", "get", "x")
@@ -213,6 +215,7 @@ def test_hostile_items_of_a_pipe(address):
     assert cli("-0", address, "lgetb", "h") == b"".join(item + b"\0" for item in HOSTILE)
 
 
+@pytest.mark.thorough
 @pytest.mark.config(lists={"delimiter": "none"})
 def test_a_whole_list_of_hostile_items_is_one_step(address):
     line = b" ".join(words.typed(item).encode() for item in HOSTILE)
@@ -224,6 +227,7 @@ def test_a_whole_list_of_hostile_items_is_one_step(address):
     assert cli(address, "lgetb", "evil", code=1) == b""
 
 
+@pytest.mark.thorough
 @pytest.mark.config(proxy={"pool": "main"}, **{"lists f-": {"on_missing": "refuse"}})
 def test_a_list_is_filled_once(address):
     token = cli(address, "llease", "f-1", "30").decode().strip()
@@ -235,6 +239,7 @@ def test_a_list_is_filled_once(address):
     assert cli(address, "ltouch", "f-1", "0") == b"TOUCHED\n"
 
 
+@pytest.mark.thorough
 @pytest.mark.config(lists={"delimiter": "none"})
 def test_changes_of_several_lists_are_typed_in_one_line(address):
     assert cli(address, "ltx", "ladd", "a", "x", ";", "ladd", "b", "two words", "y") == b"STORED\n"
@@ -250,6 +255,7 @@ def test_changes_of_several_lists_are_typed_in_one_line(address):
     assert "ltx: line 2: it begins" in fault(address, "ltx", "lset", "a", ";", "lget", "a")
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_sent_is_refused(address):
     for line in [b"laddx s 'a b'", b"lget 'a b'", b"ladd 'a b' x", b"'get x' y", b"ladd s ''",
                  b"delete $'x\\r\\nflush_all'", b"set k v $'1\\r\\nladd s x'", b"ldelx s $'a\\nladd s x'",
@@ -258,6 +264,7 @@ def test_what_cannot_be_sent_is_refused(address):
     assert cli(address, "llen", "s") == b"0\n"
 
 
+@pytest.mark.thorough
 @pytest.mark.config(**{"lists semi-": {"delimiter": "\\x3b"}, "lists space": {"delimiter": "\\x20"},
                        "lists *slash-": {"delimiter": "/"}})
 def test_items_are_told_apart_by_the_delimiter_of_their_list(address):
@@ -271,6 +278,7 @@ def test_items_are_told_apart_by_the_delimiter_of_their_list(address):
     assert cli(address, "lget", "other", "semi-1") == b"other\ta;b\nother\tc\nsemi-1\ta,b\nsemi-1\tc\n"
 
 
+@pytest.mark.thorough
 def test_a_key_stands_in_front_where_the_answer_is_for_several(address):
     cli(address, "ladd", "a", "x", "y")
     cli(address, "ladd", "b", "y", "z")
@@ -305,6 +313,7 @@ def test_help_of_a_pipe(address):
     assert "set KEY VALUE [EXPTIME]" in text
 
 
+@pytest.mark.thorough
 def test_a_large_list_streams(address):
     script = b"".join(b"ladd big " + b" ".join(b"item-%06d" % n for n in range(at, at + 2000)) + b"\n"
                       for at in range(0, 40000, 2000))

@@ -60,6 +60,7 @@ def test_commands_of_a_pipe(operated):
         1, "OK\nSTORED\nOK\na\n", "line 3: usage: log error|warn|info|debug\n")  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_the_socket_is_found(operated, tmp_path):
     ini = operated.daemon.ini_path
     for place in (["--admin", operated.socket], ["-c", ini], ["--config", ini], [operated.address]):

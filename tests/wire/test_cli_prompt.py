@@ -300,6 +300,7 @@ def test_control_c_throws_the_line_away_and_ends_on_an_empty_one(editor, on_term
     assert terminal.wait_for_end() == 0
 
 
+@pytest.mark.thorough
 def test_history(editor, on_terminal, daemon):
     path = pathlib.Path(editor["XDG_STATE_HOME"]) / "mclistd/history"
     path.parent.mkdir(parents=True)
@@ -382,6 +383,7 @@ def test_nothing_is_left_of_a_private_proxy(editor, on_terminal, end):
     assert nothing_is_left(editor, terminal, processes)
 
 
+@pytest.mark.thorough
 def test_a_prompt_whose_private_proxy_dies_ends(on_terminal, env):
     terminal, processes = start_try(on_terminal, env)
     (daemon,) = [pid for pid, name in children_of(terminal.process.pid).items() if name == "mclistd"]
@@ -406,6 +408,7 @@ def test_a_private_proxy_ends_with_its_keeper(on_terminal, env):
     wait_until("all processes have ended", lambda: not any(map(is_alive, processes)))
 
 
+@pytest.mark.thorough
 def test_others_reach_a_private_proxy_by_its_port(on_terminal, env, tmp_path):
     port = free_port()
     (tmp_path / "try.ini").write_text("[lists followers:]\non_missing = refuse\n")

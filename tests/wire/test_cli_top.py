@@ -124,6 +124,7 @@ def test_once(daemon):
     assert text.startswith("mclistd ") and "\nlist_write " in text and "\x1b" not in text
 
 
+@pytest.mark.thorough
 def test_what_it_does_not_do(daemon, memcached):
     assert run(f"127.0.0.1:{daemon.port}", "top") == (
         2, "", "the live view needs a terminal; top --once prints one frame\n")  # fmt: skip

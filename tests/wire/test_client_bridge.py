@@ -42,6 +42,7 @@ def all_agents(start):
 # --- many clients, one list ---
 
 
+@pytest.mark.thorough
 def test_each_client_sees_what_the_others_change(all_agents, conn):
     """PHP, Node, Python and the others in turns; at last by list verbs."""
     items = []

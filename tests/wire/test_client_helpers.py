@@ -248,6 +248,7 @@ def test_helper_connects_anew_where_the_proxy_has_started_anew(daemon, agents_fo
 BLOCK = b"ITEM k 3\r\nabc\r\nITEM k 0\r\n\r\nVALUE k 0 5 77\r\na,,bc\r\nSTAT a b\r\nEND\r\n"
 
 
+@pytest.mark.thorough
 def test_helper_of_c_reads_any_answer_and_no_byte_beyond(agents_folder):
     """Built with the address sanitizer. Answers are cut, and some of their bytes are others."""
     rng = random.Random(7)

@@ -87,6 +87,7 @@ FOLLOWERS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.config(**{"lists followers:": {"bridge": True}})
 @pytest.mark.parametrize("page, name", FOLLOWERS, ids=[page.language for page, _ in FOLLOWERS])
 def test_text_with_the_delimiter_is_refused_by_the_program(daemon, conn, tmp_path, page, name):

@@ -198,6 +198,7 @@ def test_script_says_which_memcached_may_leave_out_items(start_daemon, memcached
     assert "1 of 1 lists converted" in done.stdout
 
 
+@pytest.mark.thorough
 def test_script_takes_keys_percent_encoded(start_daemon, memcached, tmp_path):
     """As scripts/lists does, so that one file does for both. Bytes above 127 may stand as they are."""
     daemon = start_daemon([memcached], config=sections("simple"))
@@ -252,6 +253,7 @@ def test_script_asks_again_who_has_waited_too_long(memcached, late):
     assert "1 hold exactly" in done.stdout
 
 
+@pytest.mark.thorough
 def test_script_refuses_a_proxy_that_does_not_migrate(start_daemon, memcached):
     good = start_daemon([memcached], config=sections("simple"))
     store(memcached, "simple", KEY, ["apple"])

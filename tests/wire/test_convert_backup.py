@@ -88,6 +88,7 @@ def test_an_empty_memcached_is_filled_again(start_memcached, start_daemon, tmp_p
     assert everything(memcached) == before
 
 
+@pytest.mark.thorough
 @EVERYWHERE
 def test_a_pool_of_several_memcacheds(start_memcached, start_daemon, tmp_path, dialect):
     memcacheds = [start_memcached() for _ in range(3)]
@@ -151,6 +152,7 @@ def test_flags_times_and_any_bytes_are_saved(start_daemon, memcached, tmp_path):
         assert abs(int(after[name][2][1:]) - int(ttl[1:])) < 60
 
 
+@pytest.mark.thorough
 def test_a_backup_is_added_to_and_never_written_over(start_daemon, memcached, tmp_path):
     daemon = start_daemon([memcached], config=sections("simple"))
     path = tmp_path / "backup.txt"
@@ -174,6 +176,7 @@ def test_a_backup_is_added_to_and_never_written_over(start_daemon, memcached, tm
     assert restore(path, prefix="other-").returncode == 2
 
 
+@pytest.mark.thorough
 def test_what_was_saved_last_counts(start_daemon, memcached, tmp_path):
     daemon = start_daemon([memcached], config=sections("simple"))
     path = tmp_path / "backup.txt"
@@ -252,6 +255,7 @@ def test_what_comes_after_a_conversion_is_not_saved_for_it(start_daemon, memcach
     assert everything(memcached) == before
 
 
+@pytest.mark.thorough
 def test_a_full_disk_ends_the_run_before_the_list_is_touched(start_daemon, memcached, tmp_path):
     daemon = start_daemon([memcached], config=sections("simple"))
     for n in range(4):

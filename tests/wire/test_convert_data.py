@@ -89,6 +89,7 @@ def test_a_list_whose_key_looks_like_a_sublist(start_daemon, memcached):
         assert conn.lget("topic-3") == [b"plum"]
 
 
+@pytest.mark.thorough
 def test_parts_without_a_list(start_daemon, memcached):
     config = {**sections("paired")}
     config["lists flip-"] = {"dialect": "flip", **MOVING}
@@ -290,6 +291,7 @@ def test_the_lists_of_no_prefix_in_a_pool_of_their_own(start_memcached, start_da
 # --- gates ---
 
 
+@pytest.mark.thorough
 def test_all_memcacheds_of_the_pool_have_to_be_named(start_memcached, start_daemon):
     memcacheds = [start_memcached() for _ in range(3)]
     daemon = start_daemon(memcacheds[:2], config=sections("simple"))
@@ -310,6 +312,7 @@ def test_all_memcacheds_of_the_pool_have_to_be_named(start_memcached, start_daem
     assert "of that name" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_no_lists_is_a_failure(start_daemon, memcached):
     daemon = start_daemon([memcached], config=sections("simple"))
     for args in ([server(memcached)], [server(memcached), "--dry-run"], ["--keys=-"]):
@@ -320,6 +323,7 @@ def test_no_lists_is_a_failure(start_daemon, memcached):
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 def test_one_proxy_is_not_compared_with_itself(start_daemon, memcached):
     daemon = start_daemon([memcached], config=sections("simple"))
     store(memcached, "simple", KEY, ["apple"])
@@ -333,6 +337,7 @@ def test_one_proxy_is_not_compared_with_itself(start_daemon, memcached):
     assert names_stored(memcached) == [KEY]
 
 
+@pytest.mark.thorough
 def test_the_state_is_taken_for_keys(start_daemon, memcached, tmp_path):
     config = {"proxy": {"threads": 1}, **sections("simple")}
     daemons = [start_daemon([memcached], config=config) for _ in range(2)]

@@ -15,8 +15,6 @@ import test_dialects_rounds
 from couchbase_support import Cluster, adopt, documents
 from harness import SLOW
 
-pytestmark = pytest.mark.thorough
-
 MODULES = [test_dialects_compact, test_dialects_foreign, test_dialects_hand, test_dialects_logs,
            test_dialects_manual, test_dialects_pipelines, test_dialects_ring, test_dialects_rounds]
 FIXTURES = {"memcached", "start_daemon", "hand"}

@@ -22,8 +22,6 @@ import test_ttl
 from couchbase_support import Cluster, adopt, documents
 from harness import SLOW
 
-pytestmark = pytest.mark.thorough
-
 MODULES = [test_bridge, test_bridge_time, test_capped, test_copy, test_joint, test_leases,
            test_list_errors, test_list_verbs, test_order, test_pop, test_purge, test_put, test_timed,
            test_transactions, test_transactions_refused, test_ttl]

@@ -107,6 +107,7 @@ def test_changes_over_several_seconds_keep_the_second(proxies, times):
     assert times.end("l#") == end_s
 
 
+@pytest.mark.thorough
 def test_a_list_that_expires_is_gone_under_changes(proxies, backend, times):
     assert proxies[0].cmd("ladd l first") == b"STORED"
     end_s = times.give("l#", 2)

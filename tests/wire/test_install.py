@@ -62,6 +62,7 @@ def test_installed_and_removed(tmp_path):
     assert files_below(tmp_path) == ["etc/mclistd.ini"]
 
 
+@pytest.mark.thorough
 def test_the_unit_refuses_a_memcached_of_its_own(tmp_path):
     """Its lists would end with the daemon: an operator must ask for that."""
     make("install", tmp_path)
@@ -76,12 +77,14 @@ def test_the_unit_refuses_a_memcached_of_its_own(tmp_path):
                               "the configuration, or -s\n")
 
 
+@pytest.mark.thorough
 def test_the_units_user_may_be_named(tmp_path):
     make("install", tmp_path, "UNIT_USER=mclistd")
     unit = (tmp_path / "usr/lib/systemd/system/mclistd.service").read_text().splitlines()
     assert "User=mclistd" in unit and "DynamicUser=yes" not in unit
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not shutil.which("git"), reason="git is not installed")
 def test_the_daemon_says_its_commit(tmp_path):
     """Outside of a checkout none; what is compiled does not depend on the folder it lies in."""

@@ -38,6 +38,7 @@ def completed(program, *words):
     return run.stdout.split()
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(bool(RUNNER), reason="the daemon needs a program in front of it")
 def test_bash_completes_options_and_verbs(tmp_path):
     cli = tmp_path / "mclistd-cli"

@@ -121,6 +121,7 @@ def test_round_trip(pair, tmp_path, delimiter):
     assert b"60 were there already" in bring(second, file)
 
 
+@pytest.mark.thorough
 def test_what_is_there_stays_or_is_replaced(pair, tmp_path):
     first, second = pair()
     with first.conn() as conn, second.conn() as other:
@@ -264,6 +265,7 @@ def test_killed_and_continued(pair, tmp_path):
             assert conn.lgetb(key) == items
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dialect", ["simple", "tombstone", "signed", "paired", "flip", "marker", "sublists", "ring"])
 def test_other_dialects_move(pair, tmp_path, dialect):
     """Into those of several items by --replace alone; into a ring nothing."""
@@ -348,6 +350,7 @@ def test_a_full_disk_leaves_nothing_torn_inside(pair, tmp_path):
     assert text.count(b"\nmissing first\n") == text.count(b"\nlist large ") == 1
 
 
+@pytest.mark.thorough
 def test_one_export_or_import_at_a_time(pair, tmp_path):
     first, second = pair()
     with first.conn() as conn:
@@ -362,6 +365,7 @@ def test_one_export_or_import_at_a_time(pair, tmp_path):
     assert b"1 written" in bring(second, file)
 
 
+@pytest.mark.thorough
 def test_lists_that_failed_are_tried_again(pair, tmp_path):
     """A kill came between the names of those that failed and the end."""
     first, second = pair()
@@ -392,6 +396,7 @@ def test_a_list_of_which_all_items_are_over(pair, tmp_path):
     assert not (tmp_path / "lists.txt.done").exists()
 
 
+@pytest.mark.thorough
 def test_hostile_keys_and_items(pair, tmp_path):
     first, second = pair()
     names = [b"%41", b"A", b"a%0a", b"\x80\xff", "ü".encode(), b"x" * 220, b"';", b"list", b"end", b"-", b"#", b"done%"]

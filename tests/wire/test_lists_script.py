@@ -99,6 +99,7 @@ def test_native_lists_of_all_kinds(daemon, conn, memcached):
     assert entries[b"long"]["server"] == memcached.address
 
 
+@pytest.mark.thorough
 @pytest.mark.config(lists=TINY)
 def test_what_the_head_does_not_tell_is_asked(daemon, conn):
     fill(conn, "long", 1000)
@@ -182,6 +183,7 @@ def test_a_crawler_that_leaves_sublists_out(conn, memcached):
     assert (entry["state"], entry["missing_sublists"], entry["items"]) == ("ok", 0, 1000)
 
 
+@pytest.mark.thorough
 @pytest.mark.config(lists={**TINY, "announcement_grace_s": 100})
 def test_lists_that_change_meanwhile_are_not_damaged(daemon, memcached):
     stop = threading.Event()
@@ -292,6 +294,7 @@ def test_keys_of_odd_bytes(daemon, memcached):
     assert "schön" in shown and r"\xff\xfe%41" in shown
 
 
+@pytest.mark.thorough
 def test_order_and_number(daemon, conn):
     for number, key in enumerate(["c", "b", "a"], 1):
         assert conn.cmd(f"ladd {key} " + " ".join(map(str, range(number * 3)))) == b"STORED"

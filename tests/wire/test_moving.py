@@ -171,6 +171,7 @@ def test_lmigrate_says_where_a_list_is(start, memcacheds):
         assert migrate(conn, "none").startswith("SERVER_ERROR")
 
 
+@pytest.mark.thorough
 @pytest.mark.memcacheds(2)
 def test_marks_of_an_earlier_move_are_not_in_the_way(start, memcacheds):
     """There and back again: what the first move has left on the server that lists return to."""

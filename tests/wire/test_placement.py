@@ -200,6 +200,7 @@ def test_convert_refuses_before_it_writes(start_daemon, three, tmp_path, dialect
     assert "60 hold exactly" in done.stdout
 
 
+@pytest.mark.thorough
 def test_convert_knows_memcacheds_by_other_names(start_daemon, three):
     right = start_daemon(three, config=config("simple", "modula"))
     store_by_hand(right, three, "simple", KEYS)
@@ -236,6 +237,7 @@ def test_convert_leaves_strays_alone_when_it_is_told_to(start_daemon, three):
         assert elsewhere.get("topic-stray") == b"a,b,"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dialect", ["simple", "tombstone", "signed", "sublists"])
 def test_a_second_copy_on_another_memcached_fails_nothing(start_daemon, three, tmp_path, dialect):
     daemon = start_daemon(three, config=config(dialect))

@@ -110,6 +110,7 @@ def test_many_clients_of_several_proxies(proxies, memcacheds, count, placement):
         assert int(conn.stats()["list_flips"]) > 0
 
 
+@pytest.mark.thorough
 @pytest.mark.memcacheds(2)
 def test_without_a_cache(proxies, memcacheds):
     daemons = proxies(2, cache_bytes=0)
@@ -132,6 +133,7 @@ def test_many_lists(proxies, memcacheds):
             assert_compact(conn, key.decode(), memcacheds)
 
 
+@pytest.mark.thorough
 def test_limits_of_production(start_daemon, memcacheds):
     """Flips are rare then, and logs long."""
     lists = {"log_limit_bytes": "4k", "announcement_grace_s": 1}

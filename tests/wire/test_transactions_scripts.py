@@ -164,6 +164,7 @@ def test_transactions_that_are_over_are_not_shown(memcached, case):
     assert transactions(memcached.address, code=0) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.memcacheds(2)
 def test_what_cannot_be_told_is_unknown(memcacheds):
     first, second = memcacheds
@@ -207,6 +208,7 @@ def test_lstat_tells_what_it_has_met(conn, memcached):
     assert conn.stats("lstat a")["transactions_committed"] == "1"
 
 
+@pytest.mark.thorough
 def test_a_read_of_the_primary_finishes_what_is_old(conn, memcached):
     store(memcached, {"a": head(intent(AB, ADD_X), decision("c")), "b": head(intent(AB, ADD_X))})
     assert conn.llen("a") == 1
@@ -254,6 +256,7 @@ AFTER = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.memcacheds(2)
 @pytest.mark.parametrize("case", STATES)
 def test_sweep_finishes_a_transaction(memcacheds, case):
