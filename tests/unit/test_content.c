@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -92,14 +93,18 @@ static void fixture_fini_list(struct fixture *f)
 
 /* What a scan does: visits all sublists of these runs until the visitor has enough. */
 static void visit(const struct fixture *f, const struct run *runs, size_t count, bool backwards,
-                  bool (*visitor)(void *arg, struct sublist *sublist), void *arg)
+                  enum visited (*visitor)(void *arg, struct sublist *sublist), void *arg)
 {
     for (size_t i = 0; i < count; i++) {
         size_t at = (size_t)(runs + i - f->head->runs);
         assert_true(at < f->run_count);
         uint32_t sublists = f->runs[at].run.range.count;
         for (uint32_t n = 0; n < sublists; n++) {
-            if (!visitor(arg, f->runs[at].sublists[backwards ? sublists - 1 - n : n])) {
+            struct sublist *sublist = f->runs[at].sublists[backwards ? sublists - 1 - n : n];
+            enum visited visited;
+            while ((visited = visitor(arg, sublist)) == VISITED_PART) {
+            }
+            if (visited == VISITED_ENOUGH) {
                 return;
             }
         }
@@ -403,6 +408,34 @@ static void test_an_overlay_beyond_its_memory_stops_the_reading(void **state)
     fixture_fini(&f);
 }
 
+/* A long sublist is folded in parts, so that others have their turn in between. */
+static void test_a_long_sublist_is_folded_in_parts(void **state)
+{
+    (void)state;
+    enum { COUNT = 2 * VISIT_PART_ITEMS + 1 };
+    struct fixture f = {.run_count = 0};
+    struct block *entries = block_new(64);
+    for (int i = 0; i < COUNT; i++) {
+        char item[16];
+        (void)snprintf(item, sizeof item, "item-%d", i);
+        entry_append(&entries, ENTRY_ADD, slice_of(item));
+    }
+    fixture_add_run(&f, block_of(SLICE_LIT("+1:a")), 1);
+    fixture_add_run(&f, entries, COUNT);
+    fixture_finish(&f, block_of(SLICE_NONE));
+    struct content *c = begin(&f, &roomy);
+    for (int part = 1; part <= 2; part++) {
+        assert_int_equal(content_fold_visit(c, f.runs[1].sublists[0]), VISITED_PART);
+        assert_int_equal(c->overlay.count, part * VISIT_PART_ITEMS);
+    }
+    assert_int_equal(content_fold_visit(c, f.runs[1].sublists[0]), VISITED_WHOLE);
+    assert_int_equal(c->overlay.count, COUNT);
+    /* The next one begins at its front. */
+    assert_int_equal(content_fold_visit(c, f.runs[0].sublists[0]), VISITED_WHOLE);
+    assert_int_equal(c->overlay.count, COUNT + 1);
+    fixture_fini(&f);
+}
+
 static void test_an_answer_beyond_its_limit_is_noticed(void **state)
 {
     (void)state;
@@ -472,6 +505,7 @@ int main(void)
         cmocka_unit_test(test_an_answer_from_the_newest_ends_at_its_limit),
         cmocka_unit_test(test_sublists_without_items_add_nothing),
         cmocka_unit_test(test_an_overlay_beyond_its_memory_stops_the_reading),
+        cmocka_unit_test(test_a_long_sublist_is_folded_in_parts),
         cmocka_unit_test(test_an_answer_beyond_its_limit_is_noticed),
         cmocka_unit_test(test_long_texts_are_passed_on_without_a_copy),
     };

@@ -18,7 +18,7 @@ struct queue {
 };
 
 static void show(const struct queue *q, const struct run *runs, size_t count, bool *more,
-                 bool (*visit)(void *, struct sublist *), struct walk *w)
+                 enum visited (*visit)(void *, struct sublist *), struct walk *w)
 {
     for (size_t i = count; i-- > 0 && *more;) {
         const struct test_run *run = &q->life.runs[&runs[i] - w->head->runs];

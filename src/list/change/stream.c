@@ -107,7 +107,7 @@ static bool may_go_on(const struct stream *s)
     return s->state == STREAM_OK && !s->over && !s->sink->failed(s);
 }
 
-static bool visit_base(void *arg, struct sublist *sublist)
+static enum visited visit_base(void *arg, struct sublist *sublist)
 {
     struct stream *s = arg;
     for (uint32_t i = 0; i < sublist->count && s->state == STREAM_OK; i++) {

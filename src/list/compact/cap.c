@@ -105,7 +105,7 @@ static void take_rest(struct op_compact *c, const struct fold *fold)
     }
 }
 
-static bool visit_base(void *arg, struct sublist *s)
+static enum visited visit_base(void *arg, struct sublist *s)
 {
     struct op_compact *c = arg;
     for (uint32_t i = 0; i < s->count; i++) {

@@ -107,6 +107,7 @@ struct op_compact {
     struct content content;
     bool content_ready;
     struct scan scan;
+    uint32_t passed;  /* items of the oldest input's sublist that have been passed on */
     uint32_t rest_at; /* how far the overlay's rest has been written */
 
     struct fold capped; /* cap.c: the content, and of which head */

@@ -84,10 +84,10 @@ struct merge_base {
     struct op_compact *c;
 };
 
-/* Passes a sublist of the oldest input through what is newer. */
-static void pass_base(struct engine *e, struct op_compact *c, struct sublist *s)
+/* Passes items of the oldest input through what is newer. */
+static void pass_base(struct engine *e, struct op_compact *c, struct sublist *s, uint32_t to)
 {
-    for (uint32_t i = 0; i < s->count; i++) {
+    for (uint32_t i = c->passed; i < to; i++) {
         content_expect(&c->content, s, i);
         struct entry entry = sublist_entry(s, i);
         char op = fold_over(&c->content.overlay, entry.op, entry.bytes);
@@ -103,11 +103,17 @@ static void pass_base(struct engine *e, struct op_compact *c, struct sublist *s)
     }
 }
 
-static bool visit_base(void *arg, struct sublist *s)
+static enum visited visit_base(void *arg, struct sublist *s)
 {
     struct merge_base *base = arg;
-    pass_base(base->e, base->c, s);
-    return !writer_failed(&base->c->writer) && base->c->op.due < WRITES_MAX;
+    struct op_compact *c = base->c;
+    uint32_t to = sublist_part_end(s, c->passed);
+    pass_base(base->e, c, s, to);
+    c->passed = to < s->count ? to : 0;
+    if (writer_failed(&c->writer)) {
+        return VISITED_ENOUGH;
+    }
+    return to < s->count ? VISITED_PART : c->op.due < WRITES_MAX;
 }
 
 /* All of the list's older content in less than half a log: no sublist is worth that. */
@@ -118,12 +124,13 @@ static bool fits_log(const struct op_compact *c)
            c->goal != COMPACT_HEAL;
 }
 
-/* Writes what the newer inputs add behind the oldest, a few sublists at a time. True when all of it
- * is on its way. */
+/* Writes what the newer inputs add behind the oldest, some of it. True when all of it is on its
+ * way. */
 static bool write_some_rest(struct engine *e, struct op_compact *c)
 {
     struct entry entry;
-    while (c->op.due < WRITES_MAX && !writer_failed(&c->writer)) {
+    for (uint32_t i = 0;
+         i < VISIT_PART_ITEMS && c->op.due < WRITES_MAX && !writer_failed(&c->writer); i++) {
         if (!fold_next_entry(&c->content.overlay, c->oldest, c->over_s, &c->rest_at, &entry)) {
             c->inlined = fits_log(c);
             if (!c->inlined) {
@@ -221,6 +228,7 @@ static enum progress stream_oldest(struct engine *e, struct op_compact *c,
     CO_BEGIN(co);
     runs = content_base_run(&c->content, &count);
     scan_start(&c->op, &c->scan, runs, count, false, false, visit_base, NULL);
+    c->passed = 0;
     while (!stream_over(e, c, &base)) {
         CO_PAUSE(co, "reading the oldest run to merge",
                  c->scan.state == SCAN_YIELD ? PROGRESS_YIELD : PROGRESS_WAITING);
@@ -233,8 +241,9 @@ static enum progress stream_oldest(struct engine *e, struct op_compact *c,
     scan_stop(&c->op, &c->scan);
     c->rest_at = 0;
     while (c->scan.state == SCAN_END && !write_some_rest(e, c)) {
-        CO_AWAIT(co, "writing merged sublists");
-        writer_take_reply(&c->writer, event);
+        CO_PAUSE(co, "writing merged sublists",
+                 c->op.due < WRITES_MAX ? PROGRESS_YIELD : PROGRESS_WAITING);
+        take_any(c, event);
     }
     while (c->op.due > 0) {
         CO_AWAIT(co, "writing the last merged sublists");

@@ -21,17 +21,24 @@ void content_fini(struct content *c)
     fold_fini(&c->overlay);
 }
 
-bool content_fold_visit(void *arg, struct sublist *sublist)
+enum visited content_fold_visit(void *arg, struct sublist *sublist)
 {
     struct content *c = arg;
-    fold_reserve(&c->overlay, sublist->count);
-    for (uint32_t i = 0; i < sublist->count; i++) {
+    uint32_t from = c->folded, to = sublist_part_end(sublist, from);
+    if (from == 0) {
+        fold_reserve(&c->overlay, sublist->count);
+    }
+    for (uint32_t i = from; i < to; i++) {
         content_expect(c, sublist, i);
         struct entry entry = sublist_entry(sublist, i);
         fold_apply_entry(&c->overlay, &entry);
     }
+    c->folded = to < sublist->count ? to : 0;
     c->too_large = fold_bytes(&c->overlay) > c->memory_limit_bytes;
-    return !c->too_large;
+    if (c->too_large) {
+        return VISITED_ENOUGH;
+    }
+    return to < sublist->count ? VISITED_PART : VISITED_WHOLE;
 }
 
 void content_fold_log(struct content *c, struct slice log)
@@ -56,7 +63,7 @@ static bool base_visit_back(struct content *c, struct sublist *s)
     return !output_satisfied(&c->output);
 }
 
-bool content_base_visit(void *arg, struct sublist *s)
+enum visited content_base_visit(void *arg, struct sublist *s)
 {
     struct content *c = arg;
     if (c->backwards) {

@@ -30,6 +30,7 @@ struct content {
     const struct run *runs; /* those that count: none when the log holds a '!' */
     size_t run_count;
     uint64_t memory_limit_bytes;
+    uint32_t folded;  /* items of the sublist that is folded, so far */
     bool too_large;   /* the overlay outgrew the limit */
     bool backwards;   /* the newest item first: see below */
     int64_t over_s;   /* items that are over in that second are not passed on: of a read, when the
@@ -64,8 +65,8 @@ static inline void content_expect(const struct content *c, const struct sublist 
 }
 
 /* scan_visit functions; arg is the content. */
-bool content_fold_visit(void *arg, struct sublist *sublist);
-bool content_base_visit(void *arg, struct sublist *sublist);
+enum visited content_fold_visit(void *arg, struct sublist *sublist);
+enum visited content_base_visit(void *arg, struct sublist *sublist);
 void content_fold_log(struct content *c, struct slice log);
 void content_rest(struct content *c);
 

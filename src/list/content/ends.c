@@ -157,7 +157,7 @@ bool walk_next(struct walk *w)
     return true;
 }
 
-bool walk_open(void *arg, struct sublist *sublist)
+enum visited walk_open(void *arg, struct sublist *sublist)
 {
     struct walk *w = arg;
     w->sublist = sublist_ref(sublist);
@@ -270,7 +270,7 @@ static void settle(struct walk *w, struct walk_item *item, bool lives)
     w->open--;
 }
 
-bool walk_kill(void *arg, struct sublist *sublist)
+enum visited walk_kill(void *arg, struct sublist *sublist)
 {
     struct walk *w = arg;
     bool kills = false;
@@ -288,7 +288,7 @@ bool walk_kill(void *arg, struct sublist *sublist)
     return w->open > 0;
 }
 
-bool walk_seek(void *arg, struct sublist *sublist)
+enum visited walk_seek(void *arg, struct sublist *sublist)
 {
     struct walk *w = arg;
     for (size_t i = 0; i < w->some_count && w->open > 0; i++) {

@@ -108,15 +108,15 @@ static inline uint32_t walk_number(const struct walk *w)
     return w->back ? w->number - 1 : w->number;
 }
 /* A scan_visit of that sublist alone; arg is the walk. Takes a reference. */
-bool walk_open(void *arg, struct sublist *sublist);
+enum visited walk_open(void *arg, struct sublist *sublist);
 /* Gathers the next places. False: there are no more here. */
 bool walk_gather(struct walk *w);
 /* The runs whose sublists are to be shown to walk_kill or walk_seek; count 0: none. */
 const struct run *walk_newer(const struct walk *w, size_t *count);
 const struct run *walk_older(const struct walk *w, size_t *count);
 /* scan_visit functions, arg is the walk. False: nothing is open any more. */
-bool walk_kill(void *arg, struct sublist *sublist);
-bool walk_seek(void *arg, struct sublist *sublist);
+enum visited walk_kill(void *arg, struct sublist *sublist);
+enum visited walk_seek(void *arg, struct sublist *sublist);
 /* What is still open lives. */
 void walk_decide(struct walk *w);
 

@@ -127,7 +127,7 @@ void members_feed_log(struct members *m, struct slice log, struct cap cap)
     }
 }
 
-bool members_feed_sublist(void *arg, struct sublist *sublist)
+enum visited members_feed_sublist(void *arg, struct sublist *sublist)
 {
     struct members *m = arg;
     for (size_t i = 0; i < m->count && m->unknown > 0; i++) {

@@ -33,7 +33,7 @@ void members_fini(struct members *m);
 void members_feed_log(struct members *m, struct slice log, struct cap cap);
 /* A scan_visit over runs, newest first; arg is the struct members. False once everything is
  * decided. */
-bool members_feed_sublist(void *arg, struct sublist *sublist);
+enum visited members_feed_sublist(void *arg, struct sublist *sublist);
 
 static inline bool members_has(const struct members *m, size_t i)
 {

@@ -25,7 +25,8 @@ struct engine {
     const struct list_plugin *plugin;
     struct rng *rng;
     struct metrics *metrics;
-    struct now now; /* of the call in progress */
+    struct now now;   /* of the call in progress */
+    uint64_t pass_us; /* between the last two engine_run */
 
     struct call_queue arrived; /* since the last engine_run: not looked up yet */
     struct lists lists;

@@ -3,10 +3,11 @@
 
 #include <stdio.h>
 
+#include "base/number.h"
 #include "list/core/engine_state.h"
 
-/* Items visited before others get their turn: about a millisecond of work. */
-#define SLICE_ITEMS 8192u
+/* Items visited before others get their turn: less than a millisecond of work. */
+#define SLICE_ITEMS_MAX 8192u
 
 void scan_start(struct op *op, struct scan *scan, const struct run *runs, size_t run_count,
                 bool newest_first, bool keep, scan_visit *visitor, void *arg)
@@ -113,6 +114,29 @@ void scan_take(struct scan *scan, const struct op_event *event)
     }
 }
 
+/* A worker that is busy with other requests for long between two slices does not let these starve
+ * what is scanned: a merge that is too slow leaves a list with more and more runs. */
+static uint32_t slice_items(const struct engine *e)
+{
+    enum { ITEMS_A_US = 4 };
+    uint64_t items = e->pass_us * ITEMS_A_US;
+    return (uint32_t)u64_least(items > VISIT_PART_ITEMS ? items : VISIT_PART_ITEMS,
+                               SLICE_ITEMS_MAX);
+}
+
+static void note_visit(struct scan *scan, struct scan_slot *slot, enum visited visited)
+{
+    if (visited == VISITED_PART) {
+        scan->slice_items += VISIT_PART_ITEMS;
+        return;
+    }
+    scan->slice_items += scan->visit_items > 0 ? scan->visit_items : slot->sublist->count;
+    sublist_unref(&slot->sublist);
+    slot->state = SLOT_EMPTY;
+    scan->visit.number++;
+    scan->visit.index++;
+}
+
 enum scan_state scan_step(struct engine *e, struct op *op, struct scan *scan)
 {
     for (;;) {
@@ -133,16 +157,12 @@ enum scan_state scan_step(struct engine *e, struct op *op, struct scan *scan)
         if (slot->state == SLOT_ERROR) {
             return SCAN_ERROR;
         }
-        bool more = scan->visitor(scan->arg, slot->sublist);
-        scan->slice_items += scan->visit_items > 0 ? scan->visit_items : slot->sublist->count;
-        sublist_unref(&slot->sublist);
-        slot->state = SLOT_EMPTY;
-        scan->visit.number++;
-        scan->visit.index++;
-        if (!more) {
+        enum visited visited = scan->visitor(scan->arg, slot->sublist);
+        note_visit(scan, slot, visited);
+        if (visited == VISITED_ENOUGH) {
             return SCAN_END;
         }
-        if (scan->slice_items > SLICE_ITEMS) {
+        if (scan->slice_items >= slice_items(e)) {
             scan->slice_items = 0;
             return SCAN_YIELD;
         }

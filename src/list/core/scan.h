@@ -18,8 +18,8 @@
 
 enum scan_state { SCAN_WAIT, SCAN_YIELD, SCAN_END, SCAN_MISSING, SCAN_ERROR };
 
-/* Visits one sublist. Returns false to end the scan early. */
-typedef bool scan_visit(void *arg, struct sublist *sublist);
+/* Visits one sublist, or the next part of one (enum visited). */
+typedef enum visited scan_visit(void *arg, struct sublist *sublist);
 /* Is that sublist of runs[run] to be visited? The same answer whenever it is asked. */
 typedef bool scan_wants(const void *arg, size_t run, uint32_t number);
 

@@ -35,6 +35,27 @@ struct sublist {
     uint32_t starts[];         /* count + 1 of them; item i ends one byte before starts[i + 1] */
 };
 
+/* What a visitor of sublists (list/core/scan.h) says: those that take a sublist whole return
+ * whether they want more. */
+enum visited {
+    VISITED_ENOUGH = false,
+    VISITED_WHOLE = true,
+    VISITED_PART, /* VISIT_PART_ITEMS of it: it is called again for the rest */
+};
+/* So many items are folded, or passed on, in a tenth of a millisecond or two. Under the simulator,
+ * whose sublists are short, these have several parts, too. */
+#ifdef MCLISTD_SLOW_CHECKS
+#define VISIT_PART_ITEMS 16u
+#else
+#define VISIT_PART_ITEMS 2048u
+#endif
+
+/* Where the part ends that begins with item `from`. */
+static inline uint32_t sublist_part_end(const struct sublist *s, uint32_t from)
+{
+    return s->count - from > VISIT_PART_ITEMS ? from + VISIT_PART_ITEMS : s->count;
+}
+
 /* Decodes a stored sublist. delimiter: 0..255, or -1 (then the text is not meant to be sent).
  * Returns it with one reference, the caller's, or NULL when the value is not a whole, well-formed
  * sublist. */

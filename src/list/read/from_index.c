@@ -95,7 +95,7 @@ static bool feed_build(struct op_index *o, const struct sublist *s)
     return run_index_end_sublist(o->build);
 }
 
-static bool run_visit(void *arg, struct sublist *s)
+static enum visited run_visit(void *arg, struct sublist *s)
 {
     struct op_index *o = arg;
     struct outline *outline = outline_of(o);
@@ -121,7 +121,7 @@ static bool run_wants(const void *arg, size_t run, uint32_t number)
     return number >= o->next_part;
 }
 
-static bool question_visit(void *arg, struct sublist *s)
+static enum visited question_visit(void *arg, struct sublist *s)
 {
     struct op_index *o = arg;
     uint32_t number;
@@ -438,7 +438,7 @@ static void go_to(struct op_index *o, const struct view_part *visited)
     }
 }
 
-static bool part_visit(void *arg, struct sublist *s)
+static enum visited part_visit(void *arg, struct sublist *s)
 {
     struct op_index *o = arg;
     uint32_t number;

@@ -113,7 +113,7 @@ static void answer_from(struct engine *e, struct list *list, struct list_call *c
 
 /* A head may say less of its runs than they have, and other views may grow at the same time: all of
  * them count from sublist to sublist. */
-static bool add_visit(void *arg, struct sublist *sublist)
+static enum visited add_visit(void *arg, struct sublist *sublist)
 {
     struct op_view *o = arg;
     struct list *list = o->op.list;
