@@ -475,8 +475,9 @@ def test_comparisons_of_many_clients_are_bounded_together(daemon, start_clients,
             block = ",".join(f"item-{n}" for n in range(first, first + count)).encode()
             assert conn.cmd(f"lput {key} {len(block)}", block) == b"STORED"
         for n in range(40):
-            line = request_ % n if "%" in request_ else request_
-            start_clients(daemon, f"{line}\r\n".encode() * 3, 1)
+            # Several answers of one client are under way together, several stores are not.
+            script = f"{request_ % n}\r\n" if "%" in request_ else f"{request_}\r\n" * 3
+            start_clients(daemon, script.encode(), 1)
         for _ in range(300):
             assert conn.cmd("mn") == b"MN"
             time.sleep(0.01)
