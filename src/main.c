@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mclistd: reads options and configuration, and becomes what they ask for: the daemon
- * (daemon/daemon.h; signals: daemon/signals.h), a check of the configuration (-t), or a prompt
- * (--try).
+ * (daemon/daemon.h), a check of the configuration (-t), or a prompt (--try).
  */
 #include <pthread.h>
 #include <stdio.h>

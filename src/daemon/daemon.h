@@ -53,8 +53,4 @@ void daemon_run(struct daemon *daemon);
 /* Stops what has started, and frees all, the configuration too. */
 void daemon_stop(struct daemon *daemon);
 
-/* A step of the start has failed: says why, in the log and, where that is a file, on standard error
- * as well, for the operator who starts the daemon by hand. Returns code. */
-int daemon_fail_start(const struct daemon *daemon, int code, const char *text);
-
 #endif
