@@ -6,7 +6,7 @@
  *
  *     get gets gat gats   a call for each key that is a list; other keys of the same request are
  *                         parts of pass-through (multiget.h). keys.c
- *     one key             a call, or two where a time to live is set or asked for. change.c
+ *     one key             a call, or two where a time to live is set or asked for
  *     meta commands       the same, with flags in question and answer. flags.c, meta.c
  *
  * The names of a native list's items (KEY#, KEY#NAME.N) are not taken for lists: protect.h.

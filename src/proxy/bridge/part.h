@@ -88,14 +88,6 @@ bool bridge_failed(struct call_part *part, char line[CALL_PART_LINE_MAX]);
 /* keys.c: a request of SHAPE_KEYS or SHAPE_GAT with a list among its keys. */
 void bridge_keys(struct client *client, const struct request *request, struct block *block);
 
-/* refuse.c: has the request, which was read into bridge, been refused? */
-bool bridge_refuses(struct client *client, const struct request *request,
-                    const struct list_policy *policy, const struct bridge_request *bridge);
-
-/* change.c: queues a request with one key, which is a list. */
-void bridge_single(struct client *client, const struct request *request, struct block *block,
-                   const struct list_policy *policy);
-
 /* flags.c: of mg, ms, md, ma, me. */
 void bridge_meta_read(const struct request *request, struct bridge_request *out);
 /* meta.c. Appends the answer; the call has not failed. */
