@@ -326,8 +326,7 @@ static int start_log(struct daemon *d)
 static int prepare_descriptors(struct daemon *d)
 {
     char error[CONFIG_ERROR_MAX];
-    return descriptors_prepare(d->config, error) == 0 ? EX_OK
-                                                      : fail_start(d, EX_OSERR, error);
+    return descriptors_prepare(d->config, error) == 0 ? EX_OK : fail_start(d, EX_OSERR, error);
 }
 
 static int find_user(struct daemon *d)

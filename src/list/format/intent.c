@@ -24,7 +24,7 @@ static bool names(const struct intent *intent, struct slice key)
     return false;
 }
 
-/* As clients may name lists (proto/client/request_list.c). */
+/* As clients may name lists (proto/client/request_parse.c). */
 static bool is_list_key(struct slice key)
 {
     return key.len <= LIST_KEY_BYTES_MAX && key_is_word(key);

@@ -35,26 +35,9 @@ static inline bool line_has_nul(const struct request_line *line)
 #define REPLY_TOO_LARGE SLICE_LIT("SERVER_ERROR object too large for cache\r\n")
 
 /* Fills *out from *line, which shapes with a data block take from the input behind the line. */
-struct parse_result request_keys(const struct request_line *line, struct request *out);
-struct parse_result request_gat(const struct request_line *line, struct request *out);
 struct parse_result request_store(const struct request_line *line, struct request *out);
-struct parse_result request_delete(const struct request_line *line, struct request *out);
-struct parse_result request_arith(const struct request_line *line, struct request *out);
-struct parse_result request_touch(const struct request_line *line, struct request *out);
 struct parse_result request_meta(const struct request_line *line, struct request *out);
 struct parse_result request_meta_set(const struct request_line *line, struct request *out);
-struct parse_result request_list(const struct request_line *line, struct request *out);
-struct parse_result request_list_timed(const struct request_line *line, struct request *out);
-struct parse_result request_list_keys(const struct request_line *line, struct request *out);
-struct parse_result request_list_range(const struct request_line *line, struct request *out);
-struct parse_result request_list_exptime(const struct request_line *line, struct request *out);
-struct parse_result request_list_lease(const struct request_line *line, struct request *out);
-struct parse_result request_list_count(const struct request_line *line, struct request *out);
-struct parse_result request_list_pair(const struct request_line *line, struct request *out);
-struct parse_result request_list_block(const struct request_line *line, struct request *out);
-struct parse_result request_list_changes(const struct request_line *line, struct request *out);
-struct parse_result request_list_move(const struct request_line *line, struct request *out);
-struct parse_result request_list_data(const struct request_line *line, struct request *out);
 
 /* Does a connection begin with a byte that no verb begins with, but another protocol does? Then
  * *result says what to do about it. */

@@ -408,7 +408,7 @@ static const struct handler single_handler = {
 
 /* Queues a request with one key, which is a list. */
 static void take_single(struct client *client, const struct request *r, struct block *block,
-                   const struct list_policy *policy)
+                        const struct list_policy *policy)
 {
     struct bridge_request b;
     read_request(r, &b);
