@@ -10,12 +10,11 @@ import time
 import queues
 import registers
 import verbs
-import watch
 from bucket import NODES, Bucket, BucketShape
 from clients import Client
 from cluster import PROXIES
-from harness import SLOW, wait_until
-from scenario import KEYS, Run, describe
+from harness import wait_until
+from scenario import KEYS, Run
 from transfers import Transfers, config_of
 
 READS = ("lget", "lhas", "llen", "lrange", "lcompact")
@@ -28,31 +27,14 @@ class BucketRun(Run):
     cluster_kind = Bucket
 
     def under_fire(self):
-        self.watch = watch.Watch(self.cluster.proxies, NODES)
-        self.watch.start()
-        deadline = time.monotonic() + self.seconds
         workers = self.busy()
-        for worker in workers:
-            worker.start()
-        self.carry_out(deadline, workers)
-        self.cluster.heal()
-        self.over.set()
-        for worker in workers:
-            worker.join(60 * SLOW)
-            if worker.is_alive():
-                self.faults.append(f"{worker.name} hangs")
-        self.faults += [f"{w.name}: {describe(w.fault)}" for w in workers if w.fault]
-        self.watch.stop()
-        self.faults += self.watch.judge_memory(len(workers), 0)
+        self.work_under_fire(workers, len(workers), NODES)
         if self.cluster.nodes.lost:
             self.faults.append("the fake cluster itself has lost vBuckets")
 
     def afterwards(self):
         self.judge_content()
-        self.faults += self.watch.judge_descriptors()
-        for proxy in self.cluster.proxies:
-            links = [self.cluster.relay.stats(proxy.number * NODES + n) for n in range(NODES)]
-            self.faults += watch.judge_log(proxy, links, self.seconds)
+        self.judge_proxies(NODES)
         self.judge_work()
 
     def write_answers(self, counters):

@@ -165,10 +165,7 @@ class Run:
         self.over.set()
         if self.crowd:
             self.crowd.stop()
-        for client in busy:
-            client.join(60 * SLOW)
-            if client.is_alive():
-                self.faults.append(f"{client.name} hangs")
+        self.await_end(busy)
         self.faults += [f"{w.name}: {describe(w.fault)}" for w in workers if w.fault]
         self.watch.stop()
         damaged = set().union(*(client.damaged for client in self.clients))
@@ -178,6 +175,27 @@ class Run:
         readers = crowd.READERS_PER_PROXY if self.crowd else 0
         # All the busy ones may happen to be at the same proxy.
         self.faults += self.watch.judge_memory(crowd_clients / PROXIES + len(busy), readers)
+
+    def work_under_fire(self, workers, clients, servers):
+        """What under_fire is without a crowd. clients: how many of the workers are some."""
+        self.watch = watch.Watch(self.cluster.proxies, servers)
+        self.watch.start()
+        deadline = time.monotonic() + self.seconds
+        for worker in workers:
+            worker.start()
+        self.carry_out(deadline, workers)
+        self.cluster.heal()
+        self.over.set()
+        self.await_end(workers)
+        self.faults += [f"{w.name}: {describe(w.fault)}" for w in workers if w.fault]
+        self.watch.stop()
+        self.faults += self.watch.judge_memory(clients, 0)
+
+    def await_end(self, workers):
+        for worker in workers:
+            worker.join(60 * SLOW)
+            if worker.is_alive():
+                self.faults.append(f"{worker.name} hangs")
 
     def note_restarts(self):
         for server, stopped_ns, ready_ns in self.cluster.restarts:
@@ -212,11 +230,14 @@ class Run:
         with self.cluster.proxy_conn(0) as conn:
             self.faults += self.queues.judge(conn, "restart-server" in self.scenario.weights)
         self.judge_all_lists()
+        self.judge_proxies(SERVERS)
+        self.judge_work()
+
+    def judge_proxies(self, servers):
         self.faults += self.watch.judge_descriptors()
         for proxy in self.cluster.proxies:
-            links = [self.cluster.relay.stats(proxy.number * SERVERS + n) for n in range(SERVERS)]
+            links = [self.cluster.relay.stats(proxy.number * servers + n) for n in range(servers)]
             self.faults += watch.judge_log(proxy, links, self.seconds)
-        self.judge_work()
 
     def judge_all_lists(self):
         self.judge_lists("before lcompact")

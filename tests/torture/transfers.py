@@ -12,11 +12,10 @@ import time
 
 import stored
 import verbs
-import watch
 from clients import PatientConn
 from cluster import TINY, Shape, config
 from harness import ROOT, SLOW, wait_until
-from scenario import Run, ask, describe
+from scenario import Run, ask
 
 sys.path.append(str(ROOT / "scripts"))
 
@@ -390,34 +389,15 @@ class Transfers(Run):
                     self.seen[key] = coins[number::count]
 
     def under_fire(self):
-        self.watch = watch.Watch(self.cluster.proxies, self.shape.servers)
-        self.watch.start()
-        deadline = time.monotonic() + self.seconds
         self.clients = [Mover(number, self) for number in range(CLIENTS)]
-        workers = [*self.clients, *self.helpers()]
-        for worker in workers:
-            worker.start()
-        self.carry_out(deadline, workers)
-        self.cluster.heal()
-        self.over.set()
-        for worker in workers:
-            worker.join(60 * SLOW)
-            if worker.is_alive():
-                self.faults.append(f"{worker.name} hangs")
-        self.faults += [f"{w.name}: {describe(w.fault)}" for w in workers if w.fault]
-        self.watch.stop()
-        self.faults += self.watch.judge_memory(CLIENTS, 0)
+        self.work_under_fire([*self.clients, *self.helpers()], CLIENTS, self.shape.servers)
 
     def afterwards(self):
         """All is quiet: the sums are right through every proxy, and no transaction stays open."""
         self.judge_content()
         wait_until("every transaction is over", self.are_over, (GRACE_S + 20) * SLOW)
         self.judge_content()
-        self.faults += self.watch.judge_descriptors()
-        servers = self.shape.servers
-        for proxy in self.cluster.proxies:
-            links = [self.cluster.relay.stats(proxy.number * servers + n) for n in range(servers)]
-            self.faults += watch.judge_log(proxy, links, self.seconds)
+        self.judge_proxies(self.shape.servers)
         self.judge_work()
 
     def judge_content(self):
