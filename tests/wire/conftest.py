@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from client_support import Agent
+from couchbase_support import Cluster
 from harness import Daemon, Memcached
 from old_memcached import OldMemcached
 from test_backend_support import FakeServer, answer_slowly
@@ -147,6 +148,13 @@ def daemon(request, memcacheds, start_daemon):
 def conn(daemon):
     with daemon.conn() as conn:
         yield conn
+
+
+@pytest.fixture
+def cluster():
+    """A fake Couchbase cluster of three nodes."""
+    with Cluster(nodes=3) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")

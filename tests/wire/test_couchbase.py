@@ -5,14 +5,8 @@ import re
 
 import pytest
 
-from couchbase_support import Cluster, documents, sections, vbucket_of
+from couchbase_support import documents, sections, vbucket_of
 from harness import wait_until
-
-
-@pytest.fixture
-def cluster():
-    with Cluster(nodes=3) as cluster:
-        yield cluster
 
 
 @pytest.fixture

@@ -7,15 +7,9 @@ import time
 
 import pytest
 
-from couchbase_support import Cluster, keys_of, sections, vbucket_of
+from couchbase_support import keys_of, sections, vbucket_of
 from harness import TIMEOUT_S, wait_until
 from test_names_support import FakeDns, name_config
-
-
-@pytest.fixture
-def cluster():
-    with Cluster(nodes=3) as cluster:
-        yield cluster
 
 
 @pytest.fixture

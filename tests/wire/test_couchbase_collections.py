@@ -13,10 +13,9 @@ MISSING = b"bucket lists has no collection shop.carts (0x88), nothing done"
 
 
 @pytest.fixture
-def cluster():
-    with Cluster(nodes=3) as cluster:
-        cluster.make_collection("shop.carts")
-        yield cluster
+def cluster(cluster):
+    cluster.make_collection("shop.carts")
+    return cluster
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import test_dialects_manual
 import test_dialects_pipelines
 import test_dialects_ring
 import test_dialects_rounds
-from couchbase_support import Cluster, adopt, documents
+from couchbase_support import adopt, documents
 from harness import SLOW
 
 MODULES = [test_dialects_compact, test_dialects_foreign, test_dialects_hand, test_dialects_logs,
@@ -27,12 +27,6 @@ NOT_HERE = {
     # has a configuration of its own
     "test_each_example_works_with_four_lines_of_configuration",
 }
-
-
-@pytest.fixture
-def cluster():
-    with Cluster(nodes=3) as cluster:
-        yield cluster
 
 
 @pytest.fixture

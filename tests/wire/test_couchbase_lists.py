@@ -19,7 +19,7 @@ import test_timed
 import test_transactions
 import test_transactions_refused
 import test_ttl
-from couchbase_support import Cluster, adopt, documents
+from couchbase_support import adopt, documents
 from harness import SLOW
 
 MODULES = [test_bridge, test_bridge_time, test_capped, test_copy, test_joint, test_leases,
@@ -30,12 +30,6 @@ MODULES = [test_bridge, test_bridge_time, test_capped, test_copy, test_joint, te
 NOT_HERE = {"test_an_item_size_that_is_too_small_for_the_items_is_named",
             "test_a_lease_keeps_a_late_reader_from_storing_what_is_old",
             "test_a_time_that_is_over_is_shown_without_a_sign"}
-
-
-@pytest.fixture
-def cluster():
-    with Cluster(nodes=3) as cluster:
-        yield cluster
 
 
 @pytest.fixture

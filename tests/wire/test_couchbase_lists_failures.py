@@ -11,12 +11,6 @@ from model import TINY
 
 
 @pytest.fixture
-def cluster():
-    with Cluster(nodes=3) as cluster:
-        yield cluster
-
-
-@pytest.fixture
 def start(start_daemon, tmp_path):
     """A function that starts a daemon with lists before the cluster."""
     def start(cluster, pool=None, **lists):

@@ -6,17 +6,11 @@ import subprocess
 
 import pytest
 
-from couchbase_support import Cluster, documents
+from couchbase_support import documents
 from harness import ROOT, SLOW
 from model import TINY, Model, converse, converse_at_random, random_transaction
 
 DURABILITIES = pytest.mark.parametrize("durability", ["none", "majority"])
-
-
-@pytest.fixture
-def cluster():
-    with Cluster(nodes=3) as cluster:
-        yield cluster
 
 
 def stored(cluster, prefix=""):

@@ -7,29 +7,21 @@ import time
 
 import pytest
 
-from couchbase_support import Cluster, sections
+import test_couchbase_changes
+from couchbase_support import sections
 from harness import wait_until
 from node import GET_CONFIG, NEWEST
-from test_couchbase_changes import KEYS, start_writer, up_nodes  # noqa: F401
+from test_couchbase_changes import KEYS, up_nodes
+
+conn = test_couchbase_changes.conn
+daemon = test_couchbase_changes.daemon
+start_writer = test_couchbase_changes.start_writer
 
 
 @pytest.fixture
-def cluster():
-    with Cluster(nodes=3) as cluster:
-        cluster.features = set(NEWEST)
-        yield cluster
-
-
-@pytest.fixture
-def daemon(cluster, start_daemon, tmp_path):
-    return start_daemon(config=sections(cluster, tmp_path, proxy={"threads": 1}))
-
-
-@pytest.fixture
-def conn(daemon):
-    with daemon.conn() as conn:
-        wait_until("all nodes are up", lambda: up_nodes(conn) == 3)
-        yield conn
+def cluster(cluster):
+    cluster.features = set(NEWEST)
+    return cluster
 
 
 def connects(conn):
@@ -45,7 +37,7 @@ def test_a_newer_map_is_asked_for(conn, cluster):
     assert all(conn.get(key) == b"x" for key in KEYS)
 
 
-def test_a_rebalance_that_is_told_loses_and_repeats_nothing(cluster, start_writer):  # noqa: F811
+def test_a_rebalance_that_is_told_loses_and_repeats_nothing(cluster, start_writer):
     writer = start_writer(KEYS)
     writer.await_rounds(3)
     cluster.add_node()

@@ -21,12 +21,6 @@ def dns():
     dns.stop()
 
 
-@pytest.fixture
-def cluster():
-    with Cluster(nodes=3) as cluster:
-        yield cluster
-
-
 def config(dns, cluster, folder, servers, **settings):
     proxy = {"resolver": dns.address, "resolve_timeout_ms": 400, "resolve_interval_s": 1}
     settings = {"timeout_ms": 5000, **settings}
