@@ -146,7 +146,7 @@ def test_two_proxies_write_at_the_same_time(memcached, start_daemon):
 
     def client(number):
         with daemons[number % 2].conn() as conn:
-            for n in range(100):
+            for n in range(50):
                 assert conn.cmd(f"ladd {KEY} c{number}-{n}") == b"STORED"
                 own = [item for item in conn.lget(KEY) if item.startswith(b"c%d-" % number)]
                 assert own == [b"c%d-%d" % (number, i) for i in range(n, -1, -1)]
@@ -157,7 +157,7 @@ def test_two_proxies_write_at_the_same_time(memcached, start_daemon):
         with daemon.conn() as conn:
             contents.append(conn.lget(KEY))
     assert contents[0] == contents[1]
-    assert sorted(contents[0]) == sorted(b"c%d-%d" % (c, n) for c in range(6) for n in range(100))
+    assert sorted(contents[0]) == sorted(b"c%d-%d" % (c, n) for c in range(6) for n in range(50))
 
 
 def test_the_capacity_differs_between_two_proxies(memcached, start_daemon):

@@ -234,6 +234,7 @@ class Registers:
                     conns[proxy] = proxy.conn(timeout_s=5)
                 self.one(rng, conns[proxy], f"{number}-{self.counted[number]}-{rng.random()}")
                 self.counted[number] += 1
+                time.sleep(0.001)  # eight at once would keep the processors from the proxies
             except (OSError, EOFError, RuntimeError):
                 self.counted["failed"] += 1
                 if proxy in conns:

@@ -179,18 +179,18 @@ def test_probe_needs_t(daemon):
     assert "--probe: expected with -t" in done.stderr
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("how", [[], ["--dry-run"], ["--keys"]])
+@pytest.mark.release
+@pytest.mark.parametrize("dialect, how", [*[(dialect, how) for how in ("", "--keys") for dialect in DIALECTS],
+                                          ("simple", "--dry-run")])
 def test_convert_refuses_before_it_writes(start_daemon, three, tmp_path, dialect, how):
     right = start_daemon(three, config=config(dialect, "modula"))
     store_by_hand(right, three, dialect, KEYS)
     wrong = start_daemon(three, config=config(dialect))
     before = everything(three)
     servers = [f"--server={memcached.address}" for memcached in three]
-    if how == ["--keys"]:
-        (tmp_path / "keys").write_text("".join(f"{key}\n" for key in KEYS))
-        how = ["--keys", tmp_path / "keys"]
-    done = convert([wrong], *servers, *how)
+    (tmp_path / "keys").write_text("".join(f"{key}\n" for key in KEYS))
+    words = {"": [], "--keys": ["--keys", tmp_path / "keys"], "--dry-run": ["--dry-run"]}[how]
+    done = convert([wrong], *servers, *words)
     assert done.returncode == 2, done.stdout + done.stderr
     assert "distribution = modula, hash = default fits" in done.stderr
     assert "nothing was changed" in done.stderr
@@ -200,6 +200,7 @@ def test_convert_refuses_before_it_writes(start_daemon, three, tmp_path, dialect
     assert "60 hold exactly" in done.stdout
 
 
+@pytest.mark.release
 @pytest.mark.thorough
 def test_convert_knows_memcacheds_by_other_names(start_daemon, three):
     right = start_daemon(three, config=config("simple", "modula"))
@@ -213,6 +214,7 @@ def test_convert_knows_memcacheds_by_other_names(start_daemon, three):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.release
 def test_convert_leaves_strays_alone_when_it_is_told_to(start_daemon, three):
     daemon = start_daemon(three, config=config("simple"))
     store_by_hand(daemon, three, "simple", KEYS[:50], rule="-")
@@ -237,6 +239,7 @@ def test_convert_leaves_strays_alone_when_it_is_told_to(start_daemon, three):
         assert elsewhere.get("topic-stray") == b"a,b,"
 
 
+@pytest.mark.release
 @pytest.mark.thorough
 @pytest.mark.parametrize("dialect", ["simple", "tombstone", "signed", "sublists"])
 def test_a_second_copy_on_another_memcached_fails_nothing(start_daemon, three, tmp_path, dialect):
