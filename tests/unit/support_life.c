@@ -31,13 +31,22 @@ void life_fini(struct life *l)
     block_unref(&l->log);
 }
 
-void life_append(struct life *l)
+void life_append_piece(struct life *l, struct block *piece)
 {
-    struct block *piece = random_log(&l->rng, &l->shape);
     assert_true(l->piece_count < PIECES_MAX);
     l->pieces[l->piece_count++] = piece;
     model_replay(&l->model, block_slice(piece));
     block_append(&l->log, piece->data, piece->used);
+}
+
+void life_append(struct life *l)
+{
+    life_append_piece(l, random_log(&l->rng, &l->shape));
+}
+
+void life_append_text(struct life *l, const char *entries)
+{
+    life_append_piece(l, block_of(slice_of(entries)));
 }
 
 static void remove_run(struct life *l, size_t at)

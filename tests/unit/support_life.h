@@ -27,8 +27,10 @@ struct life {
 
 void life_init(struct life *l, uint64_t seed);
 void life_fini(struct life *l);
-/* Some entries more in the log. */
+/* Some entries more in the log: by chance, or these; the piece becomes the life's. */
 void life_append(struct life *l);
+void life_append_text(struct life *l, const char *entries);
+void life_append_piece(struct life *l, struct block *piece);
 /* The log becomes a run. */
 void life_flip(struct life *l);
 /* Two neighbouring runs become one; there are two. */

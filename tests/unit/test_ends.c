@@ -64,13 +64,17 @@ static void assert_ends(struct queue *q, struct walk *w, const struct head *head
     assert_false(w->exhausted && w->count == wanted && wanted < m->count);
 }
 
-/* Some changes more behind the log. */
-static void append(struct life *l, struct block *piece)
+static void begin(struct queue *q, uint64_t seed)
 {
-    l->pieces[l->piece_count++] = piece;
-    model_replay(&l->model, block_slice(piece));
-    block_append(&l->log, piece->data, piece->used);
-    l->cas++;
+    *q = (struct queue){0};
+    life_init(&q->life, seed);
+    ends_init(&q->ends);
+}
+
+static void end(struct queue *q)
+{
+    ends_fini(&q->ends);
+    life_fini(&q->life);
 }
 
 static void take_off(struct queue *q, const struct walk *w)
@@ -79,7 +83,7 @@ static void take_off(struct queue *q, const struct walk *w)
     for (size_t i = 0; i < w->count; i++) {
         entry_append(&piece, ENTRY_DEL, w->items[i]);
     }
-    append(&q->life, piece);
+    life_append_piece(&q->life, piece);
 }
 
 /* Now and then what was found is taken off, now and then another writer was faster. */
@@ -87,10 +91,9 @@ static void test_the_ends_of_every_head_of_a_random_life(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 400; seed++) {
-        struct queue q = {0};
+        struct queue q;
         struct life *l = &q.life;
-        life_init(l, seed);
-        ends_init(&q.ends);
+        begin(&q, seed);
         for (int step = 0; step < 40 && l->piece_count + 3 < PIECES_MAX; step++) {
             struct walk w = {0};
             life_go(l);
@@ -103,8 +106,7 @@ static void test_the_ends_of_every_head_of_a_random_life(void **state)
             walk_fini(&w);
             head_unref(&head);
         }
-        ends_fini(&q.ends);
-        life_fini(l);
+        end(&q);
     }
 }
 
@@ -113,15 +115,14 @@ static void test_the_ends_of_every_head_of_a_random_life(void **state)
 static void test_what_was_taken_is_not_gone_through_again(void **state)
 {
     (void)state;
-    struct queue q = {0};
+    struct queue q;
     struct life *l = &q.life;
-    life_init(l, 1);
-    ends_init(&q.ends);
+    begin(&q, 1);
     struct block *piece = block_new(64);
     for (unsigned n = 1; n < ITEMS_MAX; n++) {
         entry_append(&piece, ENTRY_ADD, test_item(n));
     }
-    append(l, piece);
+    life_append_piece(l, piece);
     life_flip(l);
     for (int round = 0; round < 20; round++) {
         struct walk w = {0};
@@ -142,24 +143,22 @@ static void test_what_was_taken_is_not_gone_through_again(void **state)
     assert_in_range(q.visits, 1, 2);
     walk_fini(&w);
     head_unref(&head);
-    ends_fini(&q.ends);
-    life_fini(l);
+    end(&q);
 }
 
 /* Behind another connection the list may be an older one: what was void there lives here. */
 static void test_another_connection_is_another_history(void **state)
 {
     (void)state;
-    struct queue q = {0};
+    struct queue q;
     struct life *l = &q.life;
     struct walk w = {0};
-    life_init(l, 1);
-    ends_init(&q.ends);
-    append(l, block_of(SLICE_LIT("+1:a+1:b+1:c")));
+    begin(&q, 1);
+    life_append_text(l, "+1:a+1:b+1:c");
     life_flip(l);
     struct head *old = life_head(l);
     struct model before = l->model;
-    append(l, block_of(SLICE_LIT("-1:a")));
+    life_append_text(l, "-1:a");
     struct head *head = life_head(l);
     assert_ends(&q, &w, head, false, 1);
     old->epoch = head->epoch + 1;
@@ -168,19 +167,17 @@ static void test_another_connection_is_another_history(void **state)
     walk_fini(&w);
     head_unref(&head);
     head_unref(&old);
-    ends_fini(&q.ends);
-    life_fini(l);
+    end(&q);
 }
 
 static void test_what_was_found_stays_within_its_bytes(void **state)
 {
     (void)state;
-    struct queue q = {0};
+    struct queue q;
     struct life *l = &q.life;
     struct walk w = {0};
-    life_init(l, 1);
-    ends_init(&q.ends);
-    append(l, block_of(SLICE_LIT("+1:a+1:b+1:c")));
+    begin(&q, 1);
+    life_append_text(l, "+1:a+1:b+1:c");
     struct head *head = life_head(l);
     for (uint64_t bytes = 1; bytes < 13; bytes++) { /* "-1:a" has four */
         walk_begin(&w, &q.ends, head, false, 9, bytes);
@@ -190,8 +187,7 @@ static void test_what_was_found_stays_within_its_bytes(void **state)
     }
     walk_fini(&w);
     head_unref(&head);
-    ends_fini(&q.ends);
-    life_fini(l);
+    end(&q);
 }
 
 int main(void)

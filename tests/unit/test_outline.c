@@ -214,10 +214,7 @@ static void test_what_hid_items_goes(void **state)
     l->shape.items = 3;
     static const char *const logs[] = {"+3:one+3:two+5:three", "-3:two", "+3:two", "-3:one+3:one"};
     for (size_t i = 0; i < 4; i++) {
-        struct block *piece = block_of(slice_of(logs[i]));
-        l->pieces[l->piece_count++] = piece;
-        model_replay(&l->model, block_slice(piece));
-        block_append(&l->log, piece->data, piece->used);
+        life_append_text(l, logs[i]);
         for (int round = 0; round < 3; round++) {
             struct head *head = life_head(l);
             bring_up_to_date(&s, head);
@@ -274,10 +271,7 @@ static void test_new_items_need_no_sublists(void **state)
     begin(&s, 1, LOCATOR_CHECK_BITS);
     static const char *const logs[] = {"+1:a+1:b+1:c", "+1:d+1:e", "+1:f+1:g"};
     for (size_t i = 0; i < 3; i++) {
-        struct block *piece = block_of(slice_of(logs[i]));
-        s.life.pieces[s.life.piece_count++] = piece;
-        model_replay(&s.life.model, block_slice(piece));
-        block_append(&s.life.log, piece->data, piece->used);
+        life_append_text(&s.life, logs[i]);
         struct head *head = life_head(&s.life);
         bring_up_to_date(&s, head);
         settle(&s);

@@ -140,10 +140,7 @@ static void test_a_flip_of_deletions(void **state)
     l->shape.items = 3;
     static const char *const logs[] = {"+3:one+3:two+5:three", "-3:two", "+3:two", "-3:one+3:one"};
     for (size_t i = 0; i < 4; i++) {
-        struct block *piece = block_of(slice_of(logs[i]));
-        l->pieces[l->piece_count++] = piece;
-        model_replay(&l->model, block_slice(piece));
-        block_append(&l->log, piece->data, piece->used);
+        life_append_text(l, logs[i]);
         for (int flipped = 0; flipped < 2; flipped++) {
             struct head *head = life_head(l);
             bring_up_to_date(&s, head);
