@@ -500,6 +500,7 @@ static void start_several(struct engine *e, struct list *list)
 
 uint64_t engine_run(struct engine *e, struct now now)
 {
+    e->passes++;
     e->pass_us = now.mono_us - e->now.mono_us;
     e->now = now;
     queue_arrived(e);

@@ -26,7 +26,8 @@ struct engine {
     struct rng *rng;
     struct metrics *metrics;
     struct now now;   /* of the call in progress */
-    uint64_t pass_us; /* between the last two engine_run */
+    uint64_t passes;  /* of engine_run */
+    uint64_t pass_us; /* between the last two */
 
     struct call_queue arrived; /* since the last engine_run: not looked up yet */
     struct lists lists;

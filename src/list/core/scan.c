@@ -124,6 +124,15 @@ static uint32_t slice_items(const struct engine *e)
                                SLICE_ITEMS_MAX);
 }
 
+static bool slice_is_over(const struct engine *e, struct scan *scan)
+{
+    if (scan->slice_pass != e->passes) {
+        scan->slice_pass = e->passes;
+        scan->slice_items = 0;
+    }
+    return scan->slice_items >= slice_items(e);
+}
+
 static void note_visit(struct scan *scan, struct scan_slot *slot, enum visited visited)
 {
     if (visited == VISITED_PART) {
@@ -157,14 +166,13 @@ enum scan_state scan_step(struct engine *e, struct op *op, struct scan *scan)
         if (slot->state == SLOT_ERROR) {
             return SCAN_ERROR;
         }
+        if (slice_is_over(e, scan)) {
+            return SCAN_YIELD;
+        }
         enum visited visited = scan->visitor(scan->arg, slot->sublist);
         note_visit(scan, slot, visited);
         if (visited == VISITED_ENOUGH) {
             return SCAN_END;
-        }
-        if (scan->slice_items >= slice_items(e)) {
-            scan->slice_items = 0;
-            return SCAN_YIELD;
         }
     }
 }

@@ -45,7 +45,8 @@ struct scan {
     uint64_t total;
     struct scan_cursor fetch, visit;
     struct scan_slot slots[SCAN_WINDOW];
-    uint32_t slice_items;
+    uint64_t slice_pass;  /* the engine's pass in which slice_items were visited */
+    uint32_t slice_items; /* answers that come in a pass do not bring more slices */
     uint32_t visit_items; /* for slices a visit counts as so many; 0: as the sublist has. Set behind
                              scan_start */
     scan_visit *visitor;
