@@ -27,9 +27,7 @@ struct lingering {
     uint64_t until_us;
 };
 
-struct lingerers {
-    TAILQ_HEAD(, lingering) sockets;
-};
+TAILQ_HEAD(lingerers, lingering);
 
 enum input { INPUT_MORE, INPUT_NONE_NOW, INPUT_ENDED };
 
@@ -58,7 +56,7 @@ void linger_let_go(struct worker *w, int fd)
 
 static void stop(struct lingering *l)
 {
-    TAILQ_REMOVE(&l->worker->lingerers->sockets, l, link);
+    TAILQ_REMOVE(l->worker->lingerers, l, link);
     event_del(&l->event);
     linger_let_go(l->worker, event_get_fd(&l->event));
     memory_give(sizeof *l);
@@ -99,7 +97,7 @@ void linger_start(struct worker *w, int fd)
     memory_take(sizeof *l);
     l->worker = w;
     l->until_us = w->now.mono_us + (uint64_t)w->config->linger_ms * 1000;
-    TAILQ_INSERT_TAIL(&w->lingerers->sockets, l, link);
+    TAILQ_INSERT_TAIL(w->lingerers, l, link);
     event_assign(&l->event, w->base, fd, EV_READ, on_input, l);
     wait_more(l, w->now.mono_us);
 }
@@ -112,7 +110,7 @@ void linger_close(struct worker *w, int fd)
 
 bool linger_make_room(struct worker *w)
 {
-    struct lingering *oldest = TAILQ_FIRST(&w->lingerers->sockets);
+    struct lingering *oldest = TAILQ_FIRST(w->lingerers);
     if (oldest == NULL) {
         return false;
     }
@@ -123,8 +121,8 @@ bool linger_make_room(struct worker *w)
 
 void linger_drain(struct worker *w)
 {
-    while (!TAILQ_EMPTY(&w->lingerers->sockets)) {
-        struct lingering *l = TAILQ_FIRST(&w->lingerers->sockets);
+    while (!TAILQ_EMPTY(w->lingerers)) {
+        struct lingering *l = TAILQ_FIRST(w->lingerers);
         (void)discard(event_get_fd(&l->event), DISCARD_MAX);
         stop(l);
     }
@@ -134,7 +132,7 @@ void linger_init(struct worker *w)
 {
     w->lingerers = calloc(1, sizeof *w->lingerers);
     CHECK(w->lingerers != NULL);
-    TAILQ_INIT(&w->lingerers->sockets);
+    TAILQ_INIT(w->lingerers);
 }
 
 void linger_fini(struct worker *w)
