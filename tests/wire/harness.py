@@ -107,6 +107,14 @@ def wait_for_exit(process, timeout_s=TIMEOUT_S):
         return None
 
 
+def is_alive(pid):
+    """A zombie is not."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def pause_process(pid):
     """SIGSTOP; its threads do not all stop at once."""
     os.kill(pid, signal.SIGSTOP)

@@ -16,9 +16,9 @@ import time
 
 import pytest
 
-from harness import ROOT, TIMEOUT_S, free_port, wait_until
-from test_cli_support import (CLI, Terminal, check_prompt_session, children_of, is_alive,
-                              prompt_sessions, without_toolkit)  # fmt: skip
+from harness import ROOT, TIMEOUT_S, free_port, is_alive, wait_until
+from test_cli_support import (CLI, Terminal, check_prompt_session, children_of, prompt_sessions,
+                              without_toolkit)  # fmt: skip
 
 pytestmark = pytest.mark.release
 

@@ -10,19 +10,11 @@ import signal
 
 import pytest
 
-from harness import pause_process, wait_for_exit, wait_until
+from harness import is_alive, pause_process, wait_for_exit, wait_until
 from test_backend_support import run_to_the_end
 
 EX_UNAVAILABLE = 69
 MEMCACHED = os.environ.get("MEMCACHED", "memcached")
-
-
-def is_alive(pid):
-    """A zombie is not."""
-    try:
-        return ") Z " not in pathlib.Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def child_of(daemon):
