@@ -158,12 +158,18 @@ static void check_healing(struct sim_world *w, unsigned list)
 
 /* ---- renewal ---- */
 
+/* The server that the list is on; lists may move until the run has ended. */
+static unsigned server_of(const struct sim_world *w, struct slice head_key)
+{
+    return (unsigned)(cluster_store(&w->base.cluster, head_key) - w->base.stores);
+}
+
 /* Half of its time is over when a list is read: soon it has nearly all of it again. */
 static void check_renewal(struct sim_world *w, unsigned list)
 {
     enum { LONG_S = 1000, SLACK_S = 10 };
     struct slice key = slice_of(w->oracle.list[list].head_key);
-    unsigned server = (unsigned)(cluster_store(&w->base.cluster, key) - w->base.stores);
+    unsigned server = server_of(w, key);
     struct item *item = store_find(&w->base.stores[server], key, world_now(&w->base).wall_s);
     if (w->p.ttl_renew != TTL_RENEW_READ || w->p.ttl_s < LONG_S || item == NULL ||
         item->expires_s == 0) {
@@ -191,6 +197,7 @@ static void check_renewal(struct sim_world *w, unsigned list)
     (void)ask_again(w, &w->proxies[rng_below(&w->rng, w->p.proxies)], LIST_LEN, list);
     sim_let_pass(w, 1000000);
     sim_rest(w, "after a renewal");
+    server = server_of(w, key);
     item = store_find(&w->base.stores[server], key, world_now(&w->base).wall_s);
     if (item == NULL && (w->p.timed || oracle_now(&w->oracle, list)->items.count == 0)) {
         return; /* it was empty, or its items were over: a proxy that looks at it removes it */
