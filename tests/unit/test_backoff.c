@@ -384,7 +384,7 @@ static void test_far_a_withdrawn_flip_is_not_waited_for(void **state)
         pass_us(t, 1);
         assert_int_equal(t->list->compaction != NULL, cases[i].announces);
     }
-    (void)rig_take(&t->rig, BE_APPEND, "k#");
+    rig_answer(&t->rig, rig_take(&t->rig, BE_APPEND, "k#"), BE_STORED, NULL, -1);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
