@@ -15,6 +15,7 @@ program, MCLISTD_SLOW a factor for all timeouts, MCLISTD_TEST_TLS a file with a 
 """
 
 import functools
+import itertools
 import os
 import pathlib
 import random
@@ -51,11 +52,24 @@ def has_ipv6():
 FAMILIES = [(socket.AF_INET, HOST), *([(socket.AF_INET6, "::1")] if has_ipv6() else [])]
 
 
+def worker_ports():
+    """Ports in turns, of which no other worker of this run of pytest gets any, nor this one again soon:
+    a daemon of another test may still ask for a server that has ended, by the port it had. Below the
+    range from which clients get theirs, so that none of their connections takes one before it is used."""
+    lanes = 16
+    lane = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % lanes
+    ports = list(range(10000 + lane, 32000, lanes))
+    begin = random.randrange(len(ports))
+    return itertools.cycle(ports[begin:] + ports[:begin])
+
+
+PORTS = worker_ports()
+
+
 def free_port():
-    """A port that no process listens on, by either family. Below the range from which clients get theirs,
-    so that none of their connections takes it before it is used."""
+    """A port that no process listens on, by either family."""
     while True:
-        port = random.randint(10000, 32000)
+        port = next(PORTS)
         try:
             for family, host in FAMILIES:
                 with socket.socket(family) as probe:
