@@ -190,6 +190,29 @@ static void test_a_second_before_1970_clears_nothing(void **state)
     end(&s);
 }
 
+/* An item of the log is over without any change of the head. */
+static void test_an_item_that_is_over_is_counted_no_longer(void **state)
+{
+    (void)state;
+    struct view view;
+    struct block *log = block_new(64);
+    entry_put(&log, &(struct entry){ENTRY_TIMED, 100, SLICE_LIT("a")});
+    entry_append(&log, ENTRY_ADD, SLICE_LIT("b"));
+    struct head *head = head_with(NULL, 0, block_slice(log));
+    head->cas = 1;
+    view_init(&view);
+    view_advance(&view, 99);
+    view_keep(&view, head);
+    view_take_log(&view, head);
+    assert_int_equal(view_count(&view), 2);
+    view_advance(&view, 100);
+    view_take_log(&view, head);
+    assert_int_equal(view_count(&view), 1);
+    view_fini(&view);
+    head_unref(&head);
+    block_unref(&log);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +220,7 @@ int main(void)
         cmocka_unit_test(test_a_flip_of_deletions),
         cmocka_unit_test(test_memory_is_counted),
         cmocka_unit_test(test_a_second_before_1970_clears_nothing),
+        cmocka_unit_test(test_an_item_that_is_over_is_counted_no_longer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
