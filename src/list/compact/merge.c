@@ -85,9 +85,10 @@ struct merge_base {
 };
 
 /* Passes items of the oldest input through what is newer. */
-static void pass_base(struct engine *e, struct op_compact *c, struct sublist *s, uint32_t to)
+static void pass_base(struct engine *e, struct op_compact *c, struct sublist *s, uint32_t from,
+                      uint32_t to)
 {
-    for (uint32_t i = c->passed; i < to; i++) {
+    for (uint32_t i = from; i < to; i++) {
         content_expect(&c->content, s, i);
         struct entry entry = sublist_entry(s, i);
         char op = fold_over(&c->content.overlay, entry.op, entry.bytes);
@@ -107,13 +108,10 @@ static enum visited visit_base(void *arg, struct sublist *s)
 {
     struct merge_base *base = arg;
     struct op_compact *c = base->c;
-    uint32_t to = sublist_part_end(s, c->passed);
-    pass_base(base->e, c, s, to);
-    c->passed = to < s->count ? to : 0;
-    if (writer_failed(&c->writer)) {
-        return VISITED_ENOUGH;
-    }
-    return to < s->count ? VISITED_PART : c->op.due < WRITES_MAX;
+    struct sublist_part part = sublist_next_part(s, &c->passed);
+    pass_base(base->e, c, s, part.from, part.to);
+    bool waits = part.visited == VISITED_WHOLE && c->op.due >= WRITES_MAX;
+    return writer_failed(&c->writer) || waits ? VISITED_ENOUGH : part.visited;
 }
 
 /* All of the list's older content in less than half a log: no sublist is worth that. */
@@ -243,7 +241,7 @@ static enum progress stream_oldest(struct engine *e, struct op_compact *c,
     while (c->scan.state == SCAN_END && !write_some_rest(e, c)) {
         CO_PAUSE(co, "writing merged sublists",
                  c->op.due < WRITES_MAX ? PROGRESS_YIELD : PROGRESS_WAITING);
-        take_any(c, event);
+        writer_take_reply(&c->writer, event);
     }
     while (c->op.due > 0) {
         CO_AWAIT(co, "writing the last merged sublists");

@@ -24,21 +24,17 @@ void content_fini(struct content *c)
 enum visited content_fold_visit(void *arg, struct sublist *sublist)
 {
     struct content *c = arg;
-    uint32_t from = c->folded, to = sublist_part_end(sublist, from);
-    if (from == 0) {
+    struct sublist_part part = sublist_next_part(sublist, &c->folded);
+    if (part.from == 0) {
         fold_reserve(&c->overlay, sublist->count);
     }
-    for (uint32_t i = from; i < to; i++) {
+    for (uint32_t i = part.from; i < part.to; i++) {
         content_expect(c, sublist, i);
         struct entry entry = sublist_entry(sublist, i);
         fold_apply_entry(&c->overlay, &entry);
     }
-    c->folded = to < sublist->count ? to : 0;
     c->too_large = fold_bytes(&c->overlay) > c->memory_limit_bytes;
-    if (c->too_large) {
-        return VISITED_ENOUGH;
-    }
-    return to < sublist->count ? VISITED_PART : VISITED_WHOLE;
+    return c->too_large ? VISITED_ENOUGH : part.visited;
 }
 
 void content_fold_log(struct content *c, struct slice log)

@@ -50,10 +50,21 @@ enum visited {
 #define VISIT_PART_ITEMS 2048u
 #endif
 
-/* Where the part ends that begins with item `from`. */
-static inline uint32_t sublist_part_end(const struct sublist *s, uint32_t from)
+/* The part of a sublist that a visitor takes now: items from..to-1. *at is where the next part
+ * begins, and 0 again behind the last one, for the next sublist. */
+struct sublist_part {
+    uint32_t from, to;
+    enum visited visited; /* what the visitor returns, if it does not have enough */
+};
+static inline struct sublist_part sublist_next_part(const struct sublist *s, uint32_t *at)
 {
-    return s->count - from > VISIT_PART_ITEMS ? from + VISIT_PART_ITEMS : s->count;
+    struct sublist_part part = {*at, s->count, VISITED_WHOLE};
+    if (s->count - part.from > VISIT_PART_ITEMS) {
+        part.to = part.from + VISIT_PART_ITEMS;
+        part.visited = VISITED_PART;
+    }
+    *at = part.visited == VISITED_PART ? part.to : 0;
+    return part;
 }
 
 /* Decodes a stored sublist. delimiter: 0..255, or -1 (then the text is not meant to be sent).
