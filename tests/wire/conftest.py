@@ -26,7 +26,8 @@ def pytest_configure(config):
                                        " test once more, with other values or in another world;"
                                        " not in `make check`")
     config.addinivalue_line("markers", "release: little happens in the daemon, so that no sanitizer"
-                                       " sees more of it: only with the release build")
+                                       " sees more of it, or it bounds memory, which a sanitizer's"
+                                       " build does not: only with the release build")
 
 
 # They wait for proxies to count rounds of whole seconds: gate_s, looks at what is hot.

@@ -288,12 +288,12 @@ def test_numbers_of_sublists_at_their_end(memcached, start_daemon):
 def test_a_list_at_the_servers_item_size_limit(start_memcached, start_daemon, dialect, item_bytes):
     """It grows until it is refused, then everything that was acknowledged is there."""
     memcached = start_memcached("-I", item_bytes, "-o", "slab_chunk_max=1024")
-    sizes = {"max_item_bytes": 200} if item_bytes == "4k" else {"max_item_bytes": 1024}
-    daemon = start_daemon([memcached], config=settings(dialect, log_limit_bytes=2048, **sizes, **NEVER))
-    length = 90 if item_bytes == "4k" else 1000
+    length, count, log_bytes = (90, 80, 2048) if item_bytes == "4k" else (6000, 250, 16384)
+    sizes = {"max_item_bytes": length + 100, "log_limit_bytes": log_bytes}
+    daemon = start_daemon([memcached], config=settings(dialect, **sizes, **NEVER))
     with daemon.conn() as conn:
         items, refused = [], 0
-        for n in range(1500 if item_bytes == "1m" else 80):
+        for n in range(count):
             item = b"%d" % n + b"x" * (length - 10)
             line = conn.cmd(b"ladd " + KEY.encode() + b" " + item)
             if line == b"STORED":

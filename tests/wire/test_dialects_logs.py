@@ -32,14 +32,14 @@ def old_note(text):
     return "-" + note(text).split("-")[1]
 
 
-def logs_of(hand):
+def logs_of(hand, key=KEY):
     """The logs that hold something."""
-    return [name for name in (f"{KEY}.a", f"{KEY}.b") if hand.get(name)]
+    return [name for name in (f"{key}.a", f"{key}.b") if hand.get(name)]
 
 
-def put(hand, items):
+def put(hand, items, key=KEY):
     for name, text in items.items():
-        assert hand.store("set", f"{KEY}.{name}", text)
+        assert hand.store("set", f"{key}.{name}", text)
 
 
 # --- killed ---
@@ -166,26 +166,29 @@ STATES = [
 
 
 @pytest.mark.parametrize("dialect,items,expected", STATES)
-@pytest.mark.parametrize("change", ["ladd topic-X new", "ldel topic-X new", "lcompact topic-X"])
-def test_states_left_by_hand(memcached, start_daemon, dialect, items, expected, change):
+def test_states_left_by_hand(memcached, start_daemon, dialect, items, expected):
     first, second = [start_daemon([memcached], config=settings(dialect, **NEVER)) for _ in range(2)]
     expected = expected.encode().split(b",") if expected else []
     with Hand(memcached.port) as hand, first.conn() as conn, second.conn() as other:
-        put(hand, items)
-        if change.startswith("ladd"):
-            expected = [*expected, b"new"]
-        assert conn.cmd(change) in (b"STORED", b"DELETED", b"OK")
-        for reader in (conn, other):
-            assert reader.lget(KEY) == expected
-        for _ in range(2):
-            assert conn.cmd(f"lcompact {KEY}") == b"OK"
-            assert conn.lget(KEY) == expected
-            assert len(logs_of(hand)) <= 1
-        assert hand.read(dialect, KEY) == expected
-        hand.add(dialect, KEY, "more")
-        assert other.lget(KEY) == conn.lget(KEY) == [*expected, b"more"]
-        assert other.cmd(f"ldel {KEY} more") == b"DELETED"
-        assert conn.lget(KEY) == expected
+        for change, more in (("ladd {} new", [b"new"]), ("ldel {} new", []), ("lcompact {}", [])):
+            key = f"{KEY}-{change[:4]}"
+            put(hand, {name: text.replace(KEY, key) for name, text in items.items()}, key)
+            assert conn.cmd(change.format(key)) in (b"STORED", b"DELETED", b"OK")
+            continue_by_hand(hand, conn, other, dialect, key, [*expected, *more])
+
+
+def continue_by_hand(hand, conn, other, dialect, key, expected):
+    for reader in (conn, other):
+        assert reader.lget(key) == expected
+    for _ in range(2):
+        assert conn.cmd(f"lcompact {key}") == b"OK"
+        assert conn.lget(key) == expected
+        assert len(logs_of(hand, key)) <= 1
+    assert hand.read(dialect, key) == expected
+    hand.add(dialect, key, "more")
+    assert other.lget(key) == conn.lget(key) == [*expected, b"more"]
+    assert other.cmd(f"ldel {key} more") == b"DELETED"
+    assert conn.lget(key) == expected
 
 
 def test_two_open_logs_by_hand_lose_nothing_while_they_are_folded(

@@ -465,6 +465,7 @@ def test_any_time_is_enough_when_there_is_no_limit(daemon):
         assert conn.values_answer() == []
 
 
+@pytest.mark.release
 @pytest.mark.memcacheds(1, "-I", "8m")
 @pytest.mark.config(**small(64, threads=1, max_value_bytes="8m"))
 @pytest.mark.parametrize("request_", ["lunion a b", "linter b a", "lgetx a b", "lunionstore c%d a b"])

@@ -164,6 +164,7 @@ def test_40_clients_that_never_read_large_values(daemon, memcacheds, start_reade
         close_all(start_readers(daemon, b"", 0))
 
 
+@pytest.mark.release
 @pytest.mark.thorough
 @NO_TIMEOUT
 @pytest.mark.memcacheds(2, "-m", "1024")
@@ -206,12 +207,14 @@ def test_answers_that_wait_for_a_slow_server_are_bounded(daemon, memcacheds, sta
     assert_memory_below(daemon, RSS_MAX_MIB)
 
 
+@pytest.mark.release
 def test_40_uploads_that_never_end(daemon, start_readers):
     script = b"set large 0 0 %d\r\n" % (MIB - 1000) + b"x" * (MIB - 100_000)
     settle(daemon, start_readers(daemon, script), other_client(daemon))
     assert_memory_below(daemon, 150)
 
 
+@pytest.mark.release
 def test_40_lines_that_never_end(daemon, start_readers):
     script = b"get " + b"k " * 30_000
     settle(daemon, start_readers(daemon, script), other_client(daemon))

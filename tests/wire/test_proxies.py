@@ -100,7 +100,7 @@ def test_each_item_is_counted_new_once(proxies):
 @pytest.mark.parametrize("count", [2, 3])
 def test_many_clients_of_several_proxies(proxies, memcacheds, count, placement):
     daemons = proxies(count, placement=placement)
-    load = Load(daemons, seconds=5, seed=count)
+    load = Load(daemons, seconds=3, seed=count)
     done = load.run()
     assert done["ladd"] > 100 and done["lset"] > 10
     assert done["connections lost"] == 0
@@ -114,7 +114,7 @@ def test_many_clients_of_several_proxies(proxies, memcacheds, count, placement):
 @pytest.mark.memcacheds(2)
 def test_without_a_cache(proxies, memcacheds):
     daemons = proxies(2, cache_bytes=0)
-    load = Load(daemons, seconds=4, seed=9)
+    load = Load(daemons, seconds=2, seed=9)
     load.run()
     with daemons[1].conn() as conn:
         load.judge(conn)
@@ -125,7 +125,7 @@ def test_without_a_cache(proxies, memcacheds):
 def test_many_lists(proxies, memcacheds):
     daemons = proxies(3)
     keys = [b"list-%d" % n for n in range(40)]
-    load = Load(daemons, seconds=4, keys=keys, seed=11)
+    load = Load(daemons, seconds=2, keys=keys, seed=11)
     load.run()
     with daemons[2].conn() as conn:
         load.judge(conn)

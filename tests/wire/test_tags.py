@@ -144,6 +144,7 @@ def test_nothing_stale_is_read_behind_a_purge_though_lists_are_lost(start_memcac
                     hits.append(page)
                     if version < oldest:
                         stale.append((page, version, oldest))
+                time.sleep(0.001)  # leaves the processor to the restarts
 
     def invalidator(number):
         rng = random.Random(1000 + number)
@@ -159,7 +160,7 @@ def test_nothing_stale_is_read_behind_a_purge_though_lists_are_lost(start_memcac
     def restarter():
         rng = random.Random(7)
         for _ in range(12):
-            time.sleep(0.2 + rng.random() * 0.2)
+            time.sleep(0.1 + rng.random() * 0.1)
             memcached = rng.choice(memcacheds)
             memcached.stop()
             memcached.start()
