@@ -58,6 +58,7 @@ static struct paired_list *paired_list(const struct list *list)
 /* The state of an operation. */
 struct paired_work {
     unsigned checks;    /* of a look: how often parts were checked after the first reading */
+    bool exact;         /* of a look: the additions were the same behind the deletions */
     uint64_t torn_mark; /* hash of the additions' mark when it did not fit in the look before; 0: it
                            did */
     bool begun; /* the deletions were read before the additions: their bytes, and the hash */
@@ -218,13 +219,16 @@ static enum look look_in_order(struct engine *e, struct work *w, bool *exact)
 
 /* The additions have changed while they were read: do the marks fit? They never will if the
  * deletions were lost, or replaced by hand; then the next look finds the same mark in the
- * additions. */
+ * additions, and deletions that were not cut. */
 static bool marks_fit(struct work *w, const struct pair *pair)
 {
     uint64_t mark = hash_stable(pair->mark, 0);
     bool torn = pair_is_torn(pair), seen = paired_own(w)->torn_mark == mark;
     paired_own(w)->torn_mark = torn ? mark : 0;
-    return torn ? seen : pair->mark.len > 0 || begins_as_before(w);
+    if (torn) {
+        return seen && paired_own(w)->begin_bytes > 0 && begins_as_before(w);
+    }
+    return pair->mark.len > 0 || begins_as_before(w);
 }
 
 /* Do the additions hold copies of items? */
@@ -232,6 +236,13 @@ static bool has_copies(const struct work *w, const struct pair *pair)
 {
     size_t mark_bytes = pair->mark_there ? TEXT_MARK_BYTES + 1 : 0;
     return pair->adds.len > w->items.bytes + w->items.count + mark_bytes;
+}
+
+/* Would an ldrop of a list that is there end here, since nothing is? Only an exact look knows. */
+static bool drops_nothing_there(const struct work *w)
+{
+    return work_is_asked(w, LIST_DROP) && w->items.count == 0 &&
+           TAILQ_FIRST(&w->calls)->condition == LIST_IF_PRESENT;
 }
 
 static enum look paired_look(struct engine *e, struct work *w)
@@ -242,6 +253,7 @@ static enum look paired_look(struct engine *e, struct work *w)
     if (look != LOOK_DONE) {
         return look;
     }
+    paired_own(w)->exact = exact;
     read_pair(w, &pair);
     if (!exact && !(is_fast(w) && marks_fit(w, &pair))) {
         note_begin(w);
@@ -249,6 +261,9 @@ static enum look paired_look(struct engine *e, struct work *w)
     }
     pair_fold(&pair, SIZE_MAX, &w->items.fold);
     items_settle(&w->items);
+    if (!exact && drops_nothing_there(w)) {
+        return LOOK_AGAIN;
+    }
     w->can_shrink =
         pair.cut > 0 || pair.pending_bytes > 0 || pair.strays > 0 || has_copies(w, &pair);
     return LOOK_DONE;
@@ -359,12 +374,14 @@ static enum paired_step next_step(const struct work *w, const struct pair *pair)
         return PAIR_REMOVE;
     }
     if (changes_items(w)) {
-        /* By all deletions that the look has found, or the change would not be decided by it. */
+        /* By all deletions that the look has found, or the change would not be decided by it. Where
+         * the additions may have grown before the deletions were read, that there is nothing to
+         * change shows only in a CAS of the additions. */
         bool marked = pair->pending_bytes == 0 || pair->last.len > 0;
-        return !has_change(w)  ? PAIR_DONE
-               : pair->cut > 0 ? PAIR_CUT
-               : marked        ? PAIR_ADDS
-                               : PAIR_MARK;
+        return !has_change(w) && paired_own(w)->exact ? PAIR_DONE
+               : pair->cut > 0                        ? PAIR_CUT
+               : marked                               ? PAIR_ADDS
+                                                      : PAIR_MARK;
     }
     if (drops && pair->cut == 0 && pair->pending_bytes == 0 && (!folded || w->items.count == 0)) {
         return work_any_there(w) ? PAIR_REMOVE : PAIR_DONE;

@@ -280,6 +280,16 @@ bool work_any_there(const struct work *w)
     return false;
 }
 
+bool work_all_read(const struct work *w)
+{
+    for (size_t i = 0; i < w->part_count; i++) {
+        if (w->parts[i].state == PART_UNREAD) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool work_read_in_order(const struct engine *e, const struct work *w)
 {
     const struct pool_config *pool = &e->config->pools[w->op.list->policy->pool_index];

@@ -133,6 +133,8 @@ void append_fini(struct append *append);
 
 /* Was any of the parts there? */
 bool work_any_there(const struct work *w);
+/* Is there no part that was not read, or has changed by a check since? */
+bool work_all_read(const struct work *w);
 /* Were the parts read in the order in which they were asked for? One connection to a memcached
  * answers so. A node of a Couchbase cluster may refuse one request for now, and answer the next. */
 bool work_read_in_order(const struct engine *e, const struct work *w);

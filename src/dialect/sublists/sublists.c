@@ -147,16 +147,6 @@ static bool is_sound(struct engine *e, struct work *w, enum look *look)
     return false;
 }
 
-static bool all_read(const struct work *w)
-{
-    for (size_t i = 0; i < w->part_count; i++) {
-        if (w->parts[i].state == PART_UNREAD) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static void note_numbers(struct sublists_list *list, const struct work *w)
 {
     list->newest_known = w->part_count > 1;
@@ -177,7 +167,7 @@ static enum look sublists_look(struct engine *e, struct work *w)
     if (w->parts[0].state == PART_THERE && !foreign_refuse_parts(e, w, 0, 1)) {
         return LOOK_FAILED;
     }
-    if (!all_read(w) || !list_parts(w)) {
+    if (!work_all_read(w) || !list_parts(w)) {
         sublists_own(w)->in_order = false;
         w->next_part = 0;
         return LOOK_MORE;

@@ -107,7 +107,6 @@ struct slice two_logs_behind_marks(const struct list *list, struct slice text)
 }
 
 /* The log of the part, without the marks before it. */
-/* The log of the part, without the marks before it. */
 static struct slice two_logs_text(const struct work *w, int which)
 {
     return two_logs_behind_marks(w->op.list, w->parts[which].value);
@@ -303,7 +302,6 @@ static void fold_both(struct work *w)
 }
 
 /* Should there be a pointer, and is none? */
-/* Should there be a pointer, and is none? */
 static bool two_logs_wants_pointer(const struct work *w)
 {
     return two_logs_have_pointer(w->op.list) && w->parts[TWO_LOGS_POINTER].state == PART_MISSING;
@@ -364,6 +362,28 @@ void two_logs_begin_look(struct work *w)
     (void)work_add_part(w, PART_A, 0);
     (void)work_add_part(w, PART_B, 0);
     two_logs_own(w)->life_before = two_logs_list(w->op.list)->life;
+    two_logs_own(w)->confirmed = false;
+}
+
+/* Only a log that began as a copy has a number. One without that seems to be all there is may have
+ * been emptied since the pointer was read, and got its entries late. So pointer and other log must
+ * be the same behind the reading of it, unless one connection has answered, the pointer last, or
+ * two looks have found the same. */
+static bool needs_confirmation(const struct engine *e, const struct work *w)
+{
+    const struct two_logs *logs = w->own;
+    return two_logs_have_pointer(w->op.list) && logs->state == TWO_LOGS_REST &&
+           logs->same_looks < 2 && two_logs_number(w, logs->active) == 0 &&
+           !work_read_in_order(e, w);
+}
+
+static enum look ask_again(struct work *w)
+{
+    two_logs_own(w)->confirmed = true;
+    w->parts[TWO_LOGS_POINTER].check = true;
+    w->parts[1 - two_logs_own(w)->active].check = true;
+    w->next_part = 0;
+    return LOOK_MORE;
 }
 
 void two_logs_forget(struct list *list)
@@ -376,10 +396,15 @@ enum look two_logs_look(struct engine *e, struct work *w)
     struct two_logs *logs = w->own;
     struct slice active = two_logs_text(w, logs->active);
     size_t entries = 0;
-    (void)e;
+    if (!work_all_read(w)) {
+        return LOOK_AGAIN; /* it has changed since it was read */
+    }
     logs->state = state_of(w);
-    if (!is_same_life(w) || is_torn(w)) {
+    if (!logs->confirmed && (!is_same_life(w) || is_torn(w))) {
         return LOOK_AGAIN;
+    }
+    if (!logs->confirmed && needs_confirmation(e, w)) {
+        return ask_again(w);
     }
     if (logs->state == TWO_LOGS_REST) {
         entries = fold_log(w, active);
@@ -395,7 +420,6 @@ enum look two_logs_look(struct engine *e, struct work *w)
     return LOOK_DONE;
 }
 
-/* Should there be a pointer, and is none? */
 static void two_logs_write_pointer(struct engine *e, struct work *w, int which)
 {
     const struct part *pointer = &w->parts[TWO_LOGS_POINTER];

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lists of dialects that take several items of memcached, and change while a look reads them one
+ * by one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "support_engine.h"
+
+static void begin(struct script *s, enum list_dialect dialect)
+{
+    s->rig.config->lists[0].dialect = dialect;
+    s->rig.config->lists[0].key_bytes_max = LIST_KEY_BYTES_MAX;
+}
+
+static void answer_cas(struct script *s, enum be_verb verb, const char *key, const char *value,
+                       uint64_t cas)
+{
+    enum be_status status = value != NULL ? BE_HIT : BE_MISS;
+    rig_answer_cas(&s->rig, rig_take(&s->rig, verb, key), status, value, -1, cas);
+}
+
+/* ---- flip ---- */
+
+static void answer_logs(struct script *s, const char *a, const char *b, uint64_t pointer_cas)
+{
+    answer_cas(s, BE_GET, "k.a", a, 1);
+    answer_cas(s, BE_GET, "k.b", b, 1);
+    answer_cas(s, BE_GET, "k.active", pointer_cas == 1 ? "k.a" : "k.b", pointer_cas);
+}
+
+static void confirm_logs(struct script *s, const char *b, uint64_t pointer_cas)
+{
+    answer_cas(s, BE_SIZE, "k.b", b, 1);
+    answer_cas(s, BE_SIZE, "k.active", "k.a", pointer_cas);
+}
+
+/* A list that the worker knows, whose log never was a copy. */
+static void know_the_list(struct script *s)
+{
+    begin(s, DIALECT_FLIP);
+    s->rig.config->pools[0].connections = 2; /* so answers come in any order */
+    script_submit(s, LIST_LEN, NULL, 0);
+    for (unsigned look = 0; look < 3; look++) {
+        answer_logs(s, "+x+y", NULL, 1);
+    }
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(s->call.number, 2);
+}
+
+/* k.b and the pointer were read before a folding, and k.a after it was emptied and an append came
+ * late. Nothing in k.a shows that. */
+static void test_a_log_may_have_been_emptied_since_the_pointer_was_read(void **state)
+{
+    static const char copy[] = "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x+y"
+                               "+@4:9c1f0a77d3b2e845-@4:9c1f0a77d3b2e845";
+    struct script *s = *state;
+    know_the_list(s);
+    script_submit(s, LIST_LEN, NULL, 0);
+    answer_logs(s, "+late", NULL, 1);
+    confirm_logs(s, copy, 2);
+    for (unsigned look = 0; look < 3; look++) {
+        answer_logs(s, "+late", copy, 2);
+    }
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(s->call.number, 3);
+}
+
+static void test_a_log_that_grows_is_confirmed(void **state)
+{
+    struct script *s = *state;
+    know_the_list(s);
+    script_submit(s, LIST_LEN, NULL, 0);
+    answer_logs(s, "+x+y+z", NULL, 1);
+    confirm_logs(s, NULL, 1);
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(s->call.number, 3);
+}
+
+/* ---- paired ---- */
+
+#define MARK "@5d0c81f2a4b69e37"
+#define LATER_MARK "@7a0d12157b1e434d"
+
+/* A look between whose two readings of the additions these have changed. */
+static void answer_changing(struct script *s, const char *adds, const char *deletes, uint64_t cas)
+{
+    answer_cas(s, BE_GET, "follow-k", adds, cas);
+    answer_cas(s, BE_GET, "unfollow-k", deletes, cas);
+    answer_cas(s, BE_SIZE, "follow-k", adds, cas + 1);
+}
+
+/* Until the look takes what it reads where the marks fit. */
+static void answer_until_fast(struct script *s, const char *adds, const char *deletes)
+{
+    for (uint64_t cas = 1; cas < 4; cas++) {
+        answer_changing(s, adds, deletes, cas);
+    }
+}
+
+/* The deletion may be of an addition that came after the additions were read: then the item was
+ * there all the time, and is to be deleted. */
+static void test_a_deletion_is_not_done_by_a_look_that_may_be_wrong(void **state)
+{
+    static const struct slice item = {"x", 1};
+    struct script *s = *state;
+    begin(s, DIALECT_PAIRED);
+    script_submit(s, LIST_DEL, &item, 1);
+    answer_until_fast(s, "x,y," MARK ",", MARK ",");
+    answer_changing(s, "x,y," MARK ",", MARK ",x,,@9e8d2184b19fff6d,", 4);
+    struct be_request *r = rig_take(&s->rig, BE_CAS, "follow-k");
+    rig_answer(&s->rig, r, BE_EXISTS, NULL, -1);
+    answer_cas(s, BE_GET, "follow-k", "x,y," MARK ",x,", 5);
+    answer_cas(s, BE_GET, "unfollow-k", MARK ",x,,@9e8d2184b19fff6d,", 5);
+    answer_cas(s, BE_SIZE, "follow-k", "x,y," MARK ",x,", 5);
+    r = rig_take(&s->rig, BE_CAS, "follow-k");
+    assert_int_equal(r->cas, 5);
+    rig_answer(&s->rig, r, BE_STORED, NULL, -1);
+    script_expect_answer(s, LIST_OK);
+    script_expect(s, BE_CAS, "unfollow-k", BE_STORED, NULL);
+    answer_cas(s, BE_GET, "follow-k", "y,@9e8d2184b19fff6d,", 6);
+    answer_cas(s, BE_GET, "unfollow-k", "@9e8d2184b19fff6d,", 6);
+    answer_cas(s, BE_SIZE, "follow-k", "y,@9e8d2184b19fff6d,", 6);
+    (void)engine_run(s->rig.engine, s->rig.now);
+    assert_null(engine_take_request(s->rig.engine));
+    assert_false(engine_busy(s->rig.engine));
+}
+
+/* Additions without a mark beside deletions that begin with one: the deletions were replaced by
+ * hand. Then a folding puts marks into both, and cuts the deletions, while a look reads. */
+static void test_deletions_that_were_cut_meanwhile_do_not_fit(void **state)
+{
+    struct script *s = *state;
+    begin(s, DIALECT_PAIRED);
+    script_submit(s, LIST_LEN, NULL, 0);
+    answer_until_fast(s, "x,y,", MARK ",x,");
+    answer_changing(s, "x,y,", MARK ",x,", 4);
+    answer_changing(s, "x,y,", LATER_MARK ",", 5);
+    answer_changing(s, "y," LATER_MARK ",", LATER_MARK ",", 6);
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(s->call.number, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        script_test(test_a_log_may_have_been_emptied_since_the_pointer_was_read),
+        script_test(test_a_log_that_grows_is_confirmed),
+        script_test(test_a_deletion_is_not_done_by_a_look_that_may_be_wrong),
+        script_test(test_deletions_that_were_cut_meanwhile_do_not_fit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
