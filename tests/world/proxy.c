@@ -24,6 +24,16 @@ void proxy_connect(struct world *w, struct proxy *p, unsigned server)
     p->epochs[server] = ++w->last_epoch;
 }
 
+/* Only then are there counts of own changes: to clear them is a fifth of a short case. */
+static bool may_be_stale(const struct config *config)
+{
+    bool may = false;
+    for (size_t i = 0; i < config->list_count; i++) {
+        may = may || config->lists[i].max_stale_ms > 0;
+    }
+    return may;
+}
+
 void proxy_start(struct world *w, struct proxy *p, const struct config *config,
                  uint64_t cache_bytes, unsigned index_checks, uint64_t seed)
 {
@@ -32,9 +42,11 @@ void proxy_start(struct world *w, struct proxy *p, const struct config *config,
     p->indexes = run_indexes_create(config->index_bytes, index_checks);
     p->engine = engine_create(config, &p->cache, &dialects, &p->rng, &p->metrics);
     engine_set_run_indexes(p->engine, p->indexes);
-    p->own_changes = calloc(1, sizeof *p->own_changes);
-    CHECK(p->own_changes != NULL);
-    engine_set_own_changes(p->engine, p->own_changes);
+    if (may_be_stale(config)) {
+        p->own_changes = calloc(1, sizeof *p->own_changes);
+        CHECK(p->own_changes != NULL);
+        engine_set_own_changes(p->engine, p->own_changes);
+    }
     p->wake_us = UINT64_MAX;
     TAILQ_INIT(&p->flights);
     for (unsigned s = 0; s < w->cluster.count; s++) {
