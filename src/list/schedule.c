@@ -38,6 +38,9 @@
 #include "list/moving/migrate.h"
 #include "list/read/recent.h"
 
+/* So many batches of different workers that know nothing of each other fit the log together. */
+#define BATCHES_AT_ONCE 8u
+
 /* What a pass starts. */
 struct start {
     struct pass pass;
@@ -94,8 +97,9 @@ static bool take_change(struct start *start, struct list_call *call)
     if (!round_possible(start)) {
         return false;
     }
-    /* A batch stays far below the hard limit, so that the limit is overshot by little. */
-    size_t most = list_log_hard_limit(list) / 2;
+    /* Others may append at the same moment: a batch takes its part of the room alone. A change that
+     * is longer than that goes by itself, so none waits for room that is there. */
+    size_t most = list_log_room(list) / BATCHES_AT_ONCE;
     if (batched > 0 && batched + bytes > most) {
         return false;
     }

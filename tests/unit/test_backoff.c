@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -362,6 +363,59 @@ static void test_a_look_from_before_an_append_does_not_hide_it(void **state)
     assert_int_equal(list_log_bytes(t->list), 4 + 14);
 }
 
+/* ---- blind changes and what others append ---- */
+
+enum { ENTRY = 14, CHANGES = 100 };
+
+/* Others have carried the log to so many bytes meanwhile. */
+static void answer_append(struct test *t, struct be_request *append, size_t log)
+{
+    static char value[HARD_LIMIT + 1];
+    memset(value, 'x', log);
+    value[log] = '\0';
+    struct be_request *size = rig_take(&t->rig, BE_SIZE, "k#");
+    rig_answer(&t->rig, append, BE_STORED, NULL, -1);
+    rig_answer(&t->rig, size, BE_HIT, value, -1);
+    pass_us(t, 30000); /* it has kept its appends back for the sake of others' flips */
+}
+
+static struct be_request *take_append(struct test *t, size_t bytes)
+{
+    struct be_request *append = rig_take(&t->rig, BE_APPEND, "k#");
+    assert_int_equal(append->value.len, bytes);
+    return append;
+}
+
+/* Else workers that know nothing of each other carry the log far beyond its limit. A change that is
+ * longer than a worker's part of the room goes all the same, or it might wait for ever. */
+static void test_a_batch_leaves_room_for_what_others_append(void **state)
+{
+    struct test *t = *state;
+    const struct slice item = {"0123456789", 10};
+    struct list_session sessions[CHANGES] = {{0}};
+    struct list_call calls[CHANGES];
+    struct be_request *append = NULL;
+    t->list->has_head = true;
+    t->list->compact_after_us = UINT64_MAX;
+    for (size_t i = 0; i < CHANGES; i++) {
+        calls[i] = (struct list_call){.verb = LIST_ADD,
+                                      .key = SLICE_LIT("k"),
+                                      .policy = &t->rig.config->lists[0],
+                                      .session = &sessions[i],
+                                      .items = &item,
+                                      .item_count = 1};
+        engine_submit(t->rig.engine, &calls[i], t->rig.now);
+        append = append == NULL ? take_append(t, ENTRY) : append;
+    }
+    answer_append(t, append, HARD_LIMIT - 8 * 10 * ENTRY);
+    answer_append(t, take_append(t, 10 * ENTRY), HARD_LIMIT - 3 * ENTRY);
+    answer_append(t, take_append(t, ENTRY), HARD_LIMIT);
+    for (size_t i = 0; i < 12; i++) {
+        assert_ptr_equal(engine_take_done(t->rig.engine), &calls[i]);
+    }
+    assert_null(engine_take_done(t->rig.engine));
+}
+
 /* One that finds another's announcement leaves the list to that one, unless it was withdrawn. */
 static void test_far_a_withdrawn_flip_is_not_waited_for(void **state)
 {
@@ -406,6 +460,7 @@ int main(void)
         TEST(test_an_exact_change_that_changes_nothing_needs_no_room),
         TEST(test_exact_changes_go_together_as_far_as_a_log_has_room),
         TEST(test_a_look_from_before_an_append_does_not_hide_it),
+        TEST(test_a_batch_leaves_room_for_what_others_append),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
