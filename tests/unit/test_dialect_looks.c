@@ -80,6 +80,33 @@ static void test_a_log_that_grows_is_confirmed(void **state)
     assert_int_equal(s->call.number, 3);
 }
 
+/* ---- marker ---- */
+
+/* A writer that had found no list has made k.a anew, after a folding that has removed it. */
+static void test_a_log_may_have_been_removed_since_the_other_was_read(void **state)
+{
+    static const char copy[] = "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x+y";
+    struct script *s = *state;
+    begin(s, DIALECT_MARKER);
+    s->rig.config->pools[0].connections = 2;
+    script_submit(s, LIST_LEN, NULL, 0);
+    for (unsigned look = 0; look < 2; look++) {
+        answer_cas(s, BE_GET, "k.a", "+x+y", 1);
+        answer_cas(s, BE_GET, "k.b", NULL, 1);
+    }
+    script_expect_done(s, LIST_OK);
+    script_submit(s, LIST_LEN, NULL, 0);
+    answer_cas(s, BE_GET, "k.a", "+late", 2);
+    answer_cas(s, BE_GET, "k.b", NULL, 1);
+    answer_cas(s, BE_SIZE, "k.b", copy, 1);
+    for (unsigned look = 0; look < 3; look++) {
+        answer_cas(s, BE_GET, "k.a", "+late", 2);
+        answer_cas(s, BE_GET, "k.b", copy, 1);
+    }
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(s->call.number, 3);
+}
+
 /* ---- paired ---- */
 
 #define MARK "@5d0c81f2a4b69e37"
@@ -149,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         script_test(test_a_log_may_have_been_emptied_since_the_pointer_was_read),
         script_test(test_a_log_that_grows_is_confirmed),
+        script_test(test_a_log_may_have_been_removed_since_the_other_was_read),
         script_test(test_a_deletion_is_not_done_by_a_look_that_may_be_wrong),
         script_test(test_deletions_that_were_cut_meanwhile_do_not_fit),
     };

@@ -366,22 +366,22 @@ void two_logs_begin_look(struct work *w)
 }
 
 /* Only a log that began as a copy has a number. One without that seems to be all there is may have
- * been emptied since the pointer was read, and got its entries late. So pointer and other log must
- * be the same behind the reading of it, unless one connection has answered, the pointer last, or
- * two looks have found the same. */
+ * been emptied or removed since the other items were read, and got its entries late. So these must
+ * be the same behind the reading of it, unless one connection has answered, or two looks have found
+ * the same. */
 static bool needs_confirmation(const struct engine *e, const struct work *w)
 {
     const struct two_logs *logs = w->own;
-    return two_logs_have_pointer(w->op.list) && logs->state == TWO_LOGS_REST &&
-           logs->same_looks < 2 && two_logs_number(w, logs->active) == 0 &&
-           !work_read_in_order(e, w);
+    return logs->state == TWO_LOGS_REST && logs->same_looks < 2 &&
+           two_logs_number(w, logs->active) == 0 && !work_read_in_order(e, w);
 }
 
 static enum look ask_again(struct work *w)
 {
     two_logs_own(w)->confirmed = true;
-    w->parts[TWO_LOGS_POINTER].check = true;
-    w->parts[1 - two_logs_own(w)->active].check = true;
+    for (size_t i = 0; i < w->part_count; i++) {
+        w->parts[i].check = (int)i != two_logs_own(w)->active;
+    }
     w->next_part = 0;
     return LOOK_MORE;
 }

@@ -53,7 +53,7 @@ struct two_logs {
     uint64_t seen_settlement;    /* of the look before */
     uint64_t last_version;       /* of the look before, and how many in a row were the same */
     unsigned same_looks;
-    bool confirmed; /* of a look: pointer and other log were asked about once more */
+    bool confirmed; /* of a look: what is not the active log was asked about once more */
     uint64_t own;   /* the generation of the copy that this operation made */
     enum {
         TWO_LOGS_STEP,
