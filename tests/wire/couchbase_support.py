@@ -63,14 +63,29 @@ def fits(test, fixtures):
     return set(inspect.signature(test).parameters) <= names
 
 
+def fewer(mark):
+    """Of a table's rows the first of each dialect, of a table without dialects the first two: what the
+    others show, no world between client and server changes."""
+    names, rows = [name.strip() for name in mark.args[0].split(",")], list(mark.args[1])
+    if names == ["dialect"]:
+        return mark
+    values = [getattr(row, "values", row) for row in rows]
+    dialects = [row[0] for row in values] if names[0] == "dialect" else [n > 0 for n in range(len(rows))]
+    kept = sorted(dialects.index(dialect) for dialect in set(dialects))
+    ids = mark.kwargs.get("ids")
+    ids = [ids[n] for n in kept] if isinstance(ids, (list, tuple)) else ids
+    return pytest.mark.parametrize(mark.args[0], [rows[n] for n in kept], ids=ids).mark
+
+
 def copy_of(test, module):
     """With the marks of its module, and thorough: the same once more, in another world."""
     copy = types.FunctionType(test.__code__, test.__globals__, test.__name__, test.__defaults__,
                               test.__closure__)
     of_module = getattr(module, "pytestmark", [])
     of_module = of_module if isinstance(of_module, list) else [of_module]
-    copy.pytestmark = [*getattr(test, "pytestmark", []), *(mark.mark for mark in of_module),
-                       pytest.mark.thorough.mark]
+    marks = [*getattr(test, "pytestmark", []), *(mark.mark for mark in of_module)]
+    copy.pytestmark = [fewer(mark) if mark.name == "parametrize" else mark for mark in marks]
+    copy.pytestmark.append(pytest.mark.thorough.mark)
     return copy
 
 

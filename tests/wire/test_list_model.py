@@ -22,7 +22,7 @@ from model import (
 
 LAYOUTS = pytest.mark.parametrize(
     "servers, placement, cache_bytes",
-    [(1, "head", "64m"), (1, "head", 0), (3, "head", "1k"), (3, "spread", "64m"), (3, "spread", 0)],
+    [(1, "head", "64m"), (3, "spread", 0), (1, "head", 0), (3, "head", "1k"), (3, "spread", "64m")],
 )
 
 

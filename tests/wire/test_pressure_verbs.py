@@ -25,9 +25,12 @@ KEYS = 64
 LISTS = 16
 LINES = 1000
 # More are answered as well, and take as long as that many answers take.
-NAMES = 20_000
+NAMES = 10_000
 # Items of a list. Each client reads it several times: more than all clients may take together.
 HELD = 100_000
+
+# A quiet verb differs from its loud one in the answer alone.
+LOUD = [(word, takes) for word, takes in list_words() if (word[:-1], takes) not in list_words()]
 
 LETTERS = string.ascii_letters + string.digits
 SHORT = ["".join(letters).encode() for letters in itertools.product(LETTERS, repeat=3)]
@@ -122,7 +125,7 @@ def make_list(conn, key, first, count):
 @pytest.mark.memcacheds(1, "-I", "8m", "-m", "512")
 @pytest.mark.config(**small(LIMIT_MIB, deadline_ms=60000), **{"pool main": {"timeout_ms": 60000}})
 @pytest.mark.config(lists={"log_hard_limit_bytes": LOG_BYTES, "log_limit_bytes": "64k"})
-@pytest.mark.parametrize("word, takes", list_words())
+@pytest.mark.parametrize("word, takes", LOUD)
 def test_the_largest_of_each_verb_from_many_clients_is_bounded(daemon, word, takes):
     with daemon.conn() as conn:
         make_list(conn, b"held", 0, HELD)
