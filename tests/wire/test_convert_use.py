@@ -2,6 +2,7 @@
 """Lists are converted while they are in use, and by proxies that are killed in the middle of it."""
 
 import threading
+import time
 
 import pytest
 
@@ -125,6 +126,7 @@ def test_readers_see_the_old_or_the_new_list(start_memcached, start_daemon, dial
                     reads[number] += 1
                     if found not in allowed:
                         faults.append(f"{key}: {len(found)} items, {len(set(found))} of them differ")
+                    time.sleep(0.001)  # leaves the processor to the conversion
 
     readers = [threading.Thread(target=read, args=(n,)) for n in range(3)]
     for reader in readers:

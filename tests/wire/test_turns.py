@@ -26,10 +26,19 @@ def both(start_memcached, start_relay, start_daemon):
     return make
 
 
-@pytest.mark.parametrize("change", [SET, b"ms k 1\r\nx\r\n", b"set k 0 0 1 noreply\r\nx\r\n", b"incr n 1\r\n"])
-@pytest.mark.parametrize("between", [b"", b"get z\r\n", b"version\r\n"])
-@pytest.mark.parametrize("behind, key", [(b"ladd l k\r\n", "l"), (APPEND, "b-l"), (b"laddx l k\r\n", "l")])
-def test_a_change_of_a_list_waits_for_one_of_an_item(both, change, between, behind, key):
+def in_turns(changes, betweens, behinds):
+    """Each with each behind it, and what stands between them in turns."""
+    return [(change, betweens[(n + m) % len(betweens)], behind)
+            for n, change in enumerate(changes) for m, behind in enumerate(behinds)]  # fmt: skip
+
+
+@pytest.mark.parametrize("change, between, behind", in_turns(
+    [SET, b"ms k 1\r\nx\r\n", b"set k 0 0 1 noreply\r\nx\r\n", b"incr n 1\r\n"],
+    [b"", b"get z\r\n", b"version\r\n"],
+    [b"ladd l k\r\n", APPEND, b"laddx l k\r\n"],
+))  # fmt: skip
+def test_a_change_of_a_list_waits_for_one_of_an_item(both, change, between, behind):
+    key = "b-l" if behind == APPEND else "l"
     daemon, items, lists = both()
     with daemon.conn() as conn, daemon.conn() as other:
         other.cmd("ladd b-l a")
@@ -45,9 +54,11 @@ def test_a_change_of_a_list_waits_for_one_of_an_item(both, change, between, behi
         assert other.lget(key) == [b"a", b"k"]
 
 
-@pytest.mark.parametrize("change", [b"ladd l k\r\n", b"laddq l k\r\n", b"ldrop l\r\n", APPEND, b"ltouch l 100\r\n"])
-@pytest.mark.parametrize("between", [b"", b"lget l\r\n"])
-@pytest.mark.parametrize("behind", [SET, b"ms k 1\r\nx\r\n", b"add k 0 0 1\r\nx\r\n"])
+@pytest.mark.parametrize("change, between, behind", in_turns(
+    [b"ladd l k\r\n", b"laddq l k\r\n", b"ldrop l\r\n", APPEND, b"ltouch l 100\r\n"],
+    [b"", b"lget l\r\n"],
+    [SET, b"ms k 1\r\nx\r\n", b"add k 0 0 1\r\nx\r\n"],
+))  # fmt: skip
 def test_a_change_of_an_item_waits_for_one_of_a_list(both, change, between, behind):
     daemon, items, lists = both()
     with daemon.conn() as conn, daemon.conn() as other:
