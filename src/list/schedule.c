@@ -97,9 +97,10 @@ static bool take_change(struct start *start, struct list_call *call)
     if (!round_possible(start)) {
         return false;
     }
-    /* Others may append at the same moment: a batch takes its part of the room alone. A change that
-     * is longer than that goes by itself, so none waits for room that is there. */
-    size_t most = list_log_room(list) / BATCHES_AT_ONCE;
+    /* Others append at the same moment: a batch takes its part of the room alone. A change that is
+     * longer than that goes by itself, so none waits for room that is there. */
+    size_t most = list->looks_shared > 0 ? list_log_room(list) / BATCHES_AT_ONCE
+                                         : list_log_hard_limit(list) / 2;
     if (batched > 0 && batched + bytes > most) {
         return false;
     }

@@ -371,8 +371,18 @@ void lists_stop_waiting(struct lists *lists, struct list *list)
     }
 }
 
+/* Another worker's appends may fail to come between two looks, but hardly so often in a row. */
+#define LOOKS_SHARED 32
+
 void list_note_seen(struct list *list, uint64_t size_bytes, uint64_t appended_bytes)
 {
+    uint64_t own_bytes = appended_bytes - (list->appended_total - list->appended_bytes);
+    uint64_t expected = list->size_bytes + own_bytes;
+    if (size_bytes > expected) {
+        list->looks_shared = LOOKS_SHARED;
+    } else if (size_bytes == expected && list->looks_shared > 0) {
+        list->looks_shared--;
+    }
     list->size_known = true;
     list->size_bytes = size_bytes;
     list->appended_bytes = list->appended_total - appended_bytes;

@@ -115,6 +115,7 @@ struct list {
     unsigned ops;        /* operations of any kind */
     uint32_t trip_us;    /* round trip of the head's server; 0 = not known. See backoff.h */
     bool size_known;
+    uint8_t looks_shared; /* so many more before its log counts as this worker's alone */
     bool head_full;    /* a change found a short log, and no room for it in the item all the same */
     bool round_writes; /* the round carries changes that are not answered yet */
     bool is_waiting;   /* for memory to grant the wish: in lists.waiting */
