@@ -471,7 +471,7 @@ def test_any_time_is_enough_when_there_is_no_limit(daemon):
 @pytest.mark.parametrize("request_", ["lunion a b", "linter b a", "lgetx a b", "lunionstore c%d a b"])
 def test_comparisons_of_many_clients_are_bounded_together(daemon, start_clients, request_):
     """What they hold counts as that of their clients: calls end, and no client is closed."""
-    with daemon.conn() as conn:
+    with daemon.conn(timeout_s=60 * SLOW) as conn:
         for key, first, count in (("a", 0, 300_000), ("b", 150_000, 300_005)):
             block = ",".join(f"item-{n}" for n in range(first, first + count)).encode()
             assert conn.cmd(f"lput {key} {len(block)}", block) == b"STORED"
