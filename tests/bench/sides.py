@@ -44,13 +44,15 @@ def rss_bytes(pid):
 class Cores:
     """Servers share one core, the load generator has another: both sides of a comparison get the
     same, and the load takes nothing away from what it measures. With a single core nothing is
-    pinned."""
+    pinned. apart: where what a proxy has behind it is kept apart from the proxy; on two cores it
+    shares that of the load."""
 
     def __init__(self):
         found = sorted(os.sched_getaffinity(0))
         self.all = set(found)
         self.servers = {found[0]}
         self.load = {found[1]} if len(found) > 1 else self.servers
+        self.apart = {found[2]} if len(found) > 2 else self.load
         self.is_pinned = len(found) > 1
 
     def start_on(self, cores, start):
@@ -313,9 +315,10 @@ class Arena:
     """Starts programs, ends all of them. Each row of the comparison has an arena of its own, so
     nothing is left of the row before."""
 
-    def __init__(self, folder, cores):
+    def __init__(self, folder, cores, is_apart=False):
         self.folder = pathlib.Path(folder)
         self.cores = cores
+        self.memcached_cores = cores.apart if is_apart else cores.servers
         self.started = []
         self.ending = contextlib.ExitStack()
 
@@ -343,16 +346,16 @@ class Arena:
                     evictions = conn.stats()["evictions"]
                 assert evictions == "0", f"memcached has evicted {evictions} items"
 
-    def _start(self, make):
-        server = self.cores.start_on(self.cores.servers, make)
+    def _start(self, make, cores=None):
+        server = self.cores.start_on(cores or self.cores.servers, make)
         self.started.append(server)
         return server
 
     def memcacheds(self, count=1, memory_mb=1024):
-        return [
-            self._start(lambda: Memcached("-t", "1", "-c", "12000", memory_mb=memory_mb))
-            for _ in range(count)
-        ]
+        def start():
+            return Memcached("-t", "1", "-c", "12000", memory_mb=memory_mb)
+
+        return [self._start(start, self.memcached_cores) for _ in range(count)]
 
     def mclistd(self, memcacheds, name="mclistd", timeout_ms=10_000, threads=1, lists=None):
         """By default with patience, for machines that are busy with something else. lists: sections
