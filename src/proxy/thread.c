@@ -121,8 +121,8 @@ static void flush(struct worker *w)
         w->engine_dirty = true;
     }
     do {
-        pressure_check(w);
         do {
+            pressure_check(w); /* each pass of the engine may take more */
             pump_clients(w);
         } while (run_engine(w, t->backend, &t->engine_next_us));
         run_flush_pools(w);

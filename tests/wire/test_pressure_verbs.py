@@ -4,7 +4,10 @@ the daemon takes stays within what docs/operations.md says of memory_limit_bytes
 served all the while."""
 
 import itertools
+import os
+import signal
 import string
+import time
 
 import pytest
 
@@ -121,10 +124,15 @@ def make_list(conn, key, first, count):
     assert conn.cmd(b"lcompact " + key) == b"OK"
 
 
-@pytest.mark.slow
-@pytest.mark.memcacheds(1, "-I", "8m", "-m", "512")
-@pytest.mark.config(**small(LIMIT_MIB, deadline_ms=60000), **{"pool main": {"timeout_ms": 60000}})
-@pytest.mark.config(lists={"log_hard_limit_bytes": LOG_BYTES, "log_limit_bytes": "64k"})
+def with_little_memory(test):
+    pool = {"pool main": {"timeout_ms": 60000}}
+    lists = {"log_hard_limit_bytes": LOG_BYTES, "log_limit_bytes": "64k"}
+    test = pytest.mark.config(**small(LIMIT_MIB, deadline_ms=60000), **pool)(test)
+    test = pytest.mark.config(lists=lists)(test)
+    return pytest.mark.slow(pytest.mark.memcacheds(1, "-I", "8m", "-m", "512")(test))
+
+
+@with_little_memory
 @pytest.mark.parametrize("word, takes", LOUD)
 def test_the_largest_of_each_verb_from_many_clients_is_bounded(daemon, word, takes):
     with daemon.conn() as conn:
@@ -147,3 +155,23 @@ def test_the_largest_of_each_verb_from_many_clients_is_bounded(daemon, word, tak
         for client in clients:
             client.socket.close()
     serves_others(daemon)
+
+
+@with_little_memory
+@pytest.mark.parametrize("word, takes", [("lcreate", "CONTENT"), ("lput", "BLOCK")])
+def test_calls_of_clients_that_were_closed_take_no_more(daemon, word, takes):
+    """The daemon stands still until all requests are there: it closes clients whose calls have only
+    begun to decode what they got."""
+    serves_others(daemon)
+    clients = []
+    try:
+        os.kill(daemon.process.pid, signal.SIGSTOP)
+        for n in range(CLIENTS):
+            clients.append(SlowReader(daemon.port, b"".join(requests(word.encode(), takes, n))))
+        time.sleep(0.5)
+        os.kill(daemon.process.pid, signal.SIGCONT)
+        push_until_calm(clients, lambda: serves_others(daemon))
+        assert_bounded(daemon, LIMIT_MIB, FOLDS_MIB)
+    finally:
+        for client in clients:
+            client.socket.close()

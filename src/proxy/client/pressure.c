@@ -25,8 +25,8 @@
 #define TRIM_AFTER_S 1
 
 struct pressure {
-    uint64_t ending_bytes; /* of calls that were ended in this turn, and are not freed yet */
-    uint64_t ending_us;
+    /* Of calls that were ended since this pass of the engine, and are not freed yet. */
+    uint64_t ending_bytes, ending_pass;
     uint64_t woke_others_us;
     struct event trim_timer;
     bool trims; /* trim_timer is set */
@@ -53,7 +53,7 @@ static uint64_t doomed_bytes(const struct worker *w)
 /* What counts against the limit. */
 static uint64_t needed(const struct worker *w, size_t more)
 {
-    uint64_t ending = w->pressure->ending_us == w->now.mono_us ? w->pressure->ending_bytes : 0;
+    uint64_t ending = w->pressure->ending_pass == w->engine_passes ? w->pressure->ending_bytes : 0;
     uint64_t doomed = least(doomed_bytes(w), w->config->memory_limit_bytes / 4);
     return held_besides(doomed + ending, more);
 }
@@ -158,22 +158,39 @@ static void close_client(struct client *c)
     }
 }
 
-/* Ends the client's largest call, where that is what it holds. */
-static void end_call(struct client *c)
+/* Ends the client's largest call. Returns what that held; 0: there is none. */
+static uint64_t end_largest(struct client *c)
 {
     struct worker *w = c->worker;
     struct pressure *p = w->pressure;
     uint64_t before = memory_held_here();
-    if (c->session.charged_bytes < holds(c) / 2) {
-        return;
-    }
     uint64_t bytes = engine_end_largest(w->engine, &c->session, w->now), after = memory_held_here();
     uint64_t freed = before > after ? before - after : 0;
-    p->ending_bytes = p->ending_us == w->now.mono_us ? p->ending_bytes : 0;
+    p->ending_bytes = p->ending_pass == w->engine_passes ? p->ending_bytes : 0;
     p->ending_bytes += bytes > freed ? bytes - freed : 0;
-    p->ending_us = w->now.mono_us;
+    p->ending_pass = w->engine_passes;
     w->engine_dirty = w->engine_dirty || bytes > 0;
     memory_settle();
+    return bytes;
+}
+
+/* The same, where that is what the client holds. */
+static void end_call(struct client *c)
+{
+    if (c->session.charged_bytes >= holds(c) / 2) {
+        (void)end_largest(c);
+    }
+}
+
+/* No client waits for the calls of closed ones, which may go on to take more. */
+static void end_calls_of_closed(struct worker *w)
+{
+    struct client *c;
+    TAILQ_FOREACH(c, &w->clients, link)
+    {
+        while (client_is_closed(c) && end_largest(c) > 0) {
+        }
+    }
 }
 
 /* Ends calls of those that hold so much, the youngest clients' first: the others come to their end
@@ -226,6 +243,7 @@ static void make_room(struct worker *w, size_t more)
     }
     block_drop_spare();
     memory_settle();
+    end_calls_of_closed(w);
     while (is_over(w, more) && relieve(w, more)) {
     }
     if (needed(w, more) > w->config->memory_limit_bytes) {
