@@ -752,6 +752,33 @@ static void test_a_log_that_begins_as_the_one_that_was_taken(void **state)
     expect_text(t, call, "one,later,last");
 }
 
+/* Writers who have an old pointer append the same item twice to the log that was emptied. If it was
+ * taken over as it stands, it would be what the active log's note is about the second time. */
+static void test_what_came_to_an_emptied_log_gets_a_number(void **state)
+{
+    struct test *t = *state;
+    struct be_request *write;
+    char first[64];
+    t->rig.config->lists[0].migrate = MIGRATE_NO;
+    t->rig.config->lists[0].dialect = DIALECT_FLIP;
+    (void)submit(t, 0, LIST_COMPACT, &t->writer);
+    for (unsigned looks = 0; looks < 3; looks++) {
+        answer_look_at_second(t, 7, "+late", "+@99:0000000000000002-@99:0000000000000002");
+    }
+    write = rig_take(&t->rig, BE_CAS, "key.a");
+    assert_true(slice_starts_with(write->value, SLICE_LIT("+@0:")));
+    (void)snprintf(first, sizeof first, "%.*s", SLICE_ARGS(write->value));
+    assert_string_equal(first + strlen(first) - strlen("+late"), "+late");
+    rig_answer(&t->rig, write, BE_STORED, NULL, -1);
+    (void)engine_run(t->rig.engine, t->rig.now);
+    for (unsigned looks = 0; looks < 2; looks++) {
+        answer_look_at_second(t, 8, first, "+@99:0000000000000002-@99:0000000000000002");
+    }
+    write = rig_take(&t->rig, BE_CAS, "key.b");
+    (void)snprintf(first, sizeof first, "%.*s", (int)(write->value.len - 40), write->value.p + 40);
+    assert_true(slice_starts_with(slice_of(first), SLICE_LIT("+one+late+@45:")));
+}
+
 /* Two logs without notes about each other, and no pointer: the first one counts as active. Before
  * it takes in the second, the pointer has to say so, or another proxy may have the pointer name the
  * second: then what stands in front of the first one's note would not count. */
@@ -823,6 +850,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_fold_of_a_pair_that_is_added_to_behind_its_mark,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_log_that_was_emptied_again_is_looked_at_again, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_what_came_to_an_emptied_log_gets_a_number, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_log_that_begins_as_the_one_that_was_taken, setup,
                                         teardown),

@@ -59,6 +59,26 @@ struct slice two_logs_pointer_text(const struct list *list, int which, struct sl
     return whole ? name_of(list, which, text) : short_name(list, which, text);
 }
 
+/* Without a number the same entries, when they come late once more, would be what the active log's
+ * note of the first time is about: readers would pass over them, and the next folding empty the
+ * log. */
+bool two_logs_number_late(struct engine *e, struct work *w)
+{
+    const struct two_logs *logs = w->own;
+    int late = 1 - logs->active;
+    struct slice text = w->parts[late].value;
+    bool emptied_before = two_logs_have_pointer(w->op.list) && logs->taken == 0;
+    if (!emptied_before || two_logs_number(w, late) != 0 || logs->squeeze) {
+        return false;
+    }
+    struct block *value = block_new(text.len + 64);
+    two_logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_of(w->op.list->policy));
+    block_append(&value, text.p, text.len);
+    part_write(e, &w->op, &w->parts[late], value, 0);
+    block_unref(&value);
+    return true;
+}
+
 static enum look pointer_look(struct engine *e, struct work *w)
 {
     const struct part *parts = w->parts;

@@ -85,10 +85,7 @@ static uint64_t prefix_hash(struct slice text, uint64_t bytes)
     return hash_stable(slice_make(text.p + bytes - count, count), hash);
 }
 
-/* Appends a note: the first bytes of this text were taken; or, for an empty text, a log of this
- * number begins. */
-static void two_logs_append_note(struct block **b, struct slice text, uint64_t number,
-                                 struct signs signs)
+void two_logs_append_note(struct block **b, struct slice text, uint64_t number, struct signs signs)
 {
     struct note note = {.bytes = text.len, .hash = number};
     if (text.len > 0) {
@@ -653,7 +650,7 @@ static void empty_other(struct engine *e, struct work *w)
 
 static void drain(struct engine *e, struct work *w)
 {
-    if (!catch_up(e, w)) {
+    if (!two_logs_number_late(e, w) && !catch_up(e, w)) {
         empty_other(e, w);
     }
 }

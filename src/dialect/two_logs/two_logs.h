@@ -81,6 +81,10 @@ struct note;
  * *note. */
 bool two_logs_has_taken(const struct work *w, int which, struct note *note);
 
+/* Appends a note: the first bytes of this text were taken; or, for an empty text, a log of this
+ * number begins. */
+void two_logs_append_note(struct block **b, struct slice text, uint64_t number, struct signs signs);
+
 /* The text behind the marks that say that the log is closed. */
 struct slice two_logs_behind_marks(const struct list *list, struct slice text);
 
@@ -103,6 +107,9 @@ int two_logs_named(const struct list *list, struct slice value);
 /* What names that log in the pointer: in the form that the value before has. May live in text. */
 struct slice two_logs_pointer_text(const struct list *list, int which, struct slice before,
                                    char text[KEY_BYTES_MAX]);
+/* Draining: entries that came late to an emptied log get a number in front, before they are taken
+ * over. Returns whether that was sent; false: they have one, or there is no room for it. */
+bool two_logs_number_late(struct engine *e, struct work *w);
 
 /* After so many conflicts an operation ends with "busy". */
 #define TWO_LOGS_TRIES_MAX 16
