@@ -761,7 +761,7 @@ static void test_what_came_to_an_emptied_log_gets_a_number(void **state)
     char first[64];
     t->rig.config->lists[0].migrate = MIGRATE_NO;
     t->rig.config->lists[0].dialect = DIALECT_FLIP;
-    (void)submit(t, 0, LIST_COMPACT, &t->writer);
+    struct list_call *call = submit(t, 0, LIST_COMPACT, &t->writer);
     for (unsigned looks = 0; looks < 3; looks++) {
         answer_look_at_second(t, 7, "+late", "+@99:0000000000000002-@99:0000000000000002");
     }
@@ -777,6 +777,9 @@ static void test_what_came_to_an_emptied_log_gets_a_number(void **state)
     write = rig_take(&t->rig, BE_CAS, "key.b");
     (void)snprintf(first, sizeof first, "%.*s", (int)(write->value.len - 40), write->value.p + 40);
     assert_true(slice_starts_with(slice_of(first), SLICE_LIT("+one+late+@45:")));
+    rig_answer(&t->rig, write, BE_DOWN, NULL, -1);
+    (void)engine_run(t->rig.engine, t->rig.now);
+    expect_done(t, call, LIST_SERVER_ERROR);
 }
 
 /* Two logs without notes about each other, and no pointer: the first one counts as active. Before
