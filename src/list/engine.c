@@ -521,6 +521,11 @@ uint64_t engine_run(struct engine *e, struct now now)
     return TAILQ_EMPTY(&e->runnable) ? timers_next(&e->timers) : now.mono_us;
 }
 
+uint64_t engine_passes(const struct engine *e)
+{
+    return e->passes;
+}
+
 struct be_request *engine_take_request(struct engine *e)
 {
     struct be_request *r = STAILQ_FIRST(&e->outbox);

@@ -66,6 +66,8 @@ void engine_reply(struct engine *engine, struct be_request *request, const struc
  * *next_us has come. Returns the mono_us of the earliest delay in progress, or UINT64_MAX; a value
  * <= now.mono_us asks for another run soon (a long fold goes on in slices). */
 uint64_t engine_run(struct engine *engine, struct now now);
+/* How often that was called. */
+uint64_t engine_passes(const struct engine *engine);
 
 /* The next request to send, or NULL. It stays the engine's memory, to be given back by
  * engine_reply. */

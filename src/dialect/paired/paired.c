@@ -238,13 +238,6 @@ static bool has_copies(const struct work *w, const struct pair *pair)
     return pair->adds.len > w->items.bytes + w->items.count + mark_bytes;
 }
 
-/* Would an ldrop of a list that is there end here, since nothing is? Only an exact look knows. */
-static bool drops_nothing_there(const struct work *w)
-{
-    return work_is_asked(w, LIST_DROP) && w->items.count == 0 &&
-           TAILQ_FIRST(&w->calls)->condition == LIST_IF_PRESENT;
-}
-
 static enum look paired_look(struct engine *e, struct work *w)
 {
     struct pair pair;
@@ -261,8 +254,8 @@ static enum look paired_look(struct engine *e, struct work *w)
     }
     pair_fold(&pair, SIZE_MAX, &w->items.fold);
     items_settle(&w->items);
-    if (!exact && drops_nothing_there(w)) {
-        return LOOK_AGAIN;
+    if (!exact && work_finds_nothing_to_drop(w)) {
+        return LOOK_AGAIN; /* items may have come; no write would show that */
     }
     w->can_shrink =
         pair.cut > 0 || pair.pending_bytes > 0 || pair.strays > 0 || has_copies(w, &pair);

@@ -105,11 +105,15 @@ bool work_is_asked(const struct work *w, enum list_verb verb)
     return call != NULL && call->verb == verb;
 }
 
+bool work_finds_nothing_to_drop(const struct work *w)
+{
+    return work_is_asked(w, LIST_DROP) && w->items.count == 0 &&
+           TAILQ_FIRST(&w->calls)->condition == LIST_IF_PRESENT;
+}
+
 bool work_drops_nothing(struct engine *e, struct work *w)
 {
-    const struct list_call *call = TAILQ_FIRST(&w->calls);
-    bool asks = work_is_asked(w, LIST_DROP) && call->condition == LIST_IF_PRESENT;
-    if (!asks || w->failed || w->items.count > 0 ||
+    if (!work_finds_nothing_to_drop(w) || w->failed ||
         w->read_bytes > w->op.list->policy->fold_memory_bytes) {
         return false;
     }

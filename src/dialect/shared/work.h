@@ -110,8 +110,10 @@ bool work_written(struct engine *e, struct work *w, const struct op_event *event
 
 /* Is the first of its calls of that verb? lset and ldrop travel alone. */
 bool work_is_asked(const struct work *w, enum list_verb verb);
-/* Is it an ldrop of a list that has to be there (LIST_IF_PRESENT), and the look has found no item
- * and no foreign value? Then it is answered so, and nothing is to be removed. */
+/* Is it an ldrop of a list that has to be there (LIST_IF_PRESENT), and the look has found no item?
+ */
+bool work_finds_nothing_to_drop(const struct work *w);
+/* And no foreign value either? Then it is answered so, and nothing is to be removed. */
 bool work_drops_nothing(struct engine *e, struct work *w);
 
 /* Adds a part that is to be read; forgets all of them, or the texts. */

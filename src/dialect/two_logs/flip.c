@@ -67,7 +67,7 @@ bool two_logs_number_late(struct engine *e, struct work *w)
     const struct two_logs *logs = w->own;
     int late = 1 - logs->active;
     struct slice text = w->parts[late].value;
-    bool emptied_before = two_logs_have_pointer(w->op.list) && logs->taken == 0;
+    bool emptied_before = logs->taken == 0;
     if (!emptied_before || two_logs_number(w, late) != 0 || logs->squeeze) {
         return false;
     }

@@ -397,11 +397,13 @@ enum look two_logs_look(struct engine *e, struct work *w)
         return LOOK_AGAIN; /* it has changed since it was read */
     }
     logs->state = state_of(w);
-    if (!logs->confirmed && (!is_same_life(w) || is_torn(w))) {
-        return LOOK_AGAIN;
-    }
-    if (!logs->confirmed && needs_confirmation(e, w)) {
-        return ask_again(w);
+    if (!logs->confirmed) {
+        if (!is_same_life(w) || is_torn(w)) {
+            return LOOK_AGAIN;
+        }
+        if (needs_confirmation(e, w)) {
+            return ask_again(w);
+        }
     }
     if (logs->state == TWO_LOGS_REST) {
         entries = fold_log(w, active);

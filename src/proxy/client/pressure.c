@@ -50,12 +50,18 @@ static uint64_t doomed_bytes(const struct worker *w)
     return atomic_load_explicit(&w->shared->doomed_bytes, memory_order_relaxed);
 }
 
+/* Behind the pass, what is not freed yet counts as held. */
+static uint64_t ending_bytes(const struct worker *w)
+{
+    const struct pressure *p = w->pressure;
+    return p->ending_pass == engine_passes(w->engine) ? p->ending_bytes : 0;
+}
+
 /* What counts against the limit. */
 static uint64_t needed(const struct worker *w, size_t more)
 {
-    uint64_t ending = w->pressure->ending_pass == w->engine_passes ? w->pressure->ending_bytes : 0;
     uint64_t doomed = least(doomed_bytes(w), w->config->memory_limit_bytes / 4);
-    return held_besides(doomed + ending, more);
+    return held_besides(doomed + ending_bytes(w), more);
 }
 
 /* Is it for this worker to close clients? One always holds as much as the mean. That one may have
@@ -166,9 +172,8 @@ static uint64_t end_largest(struct client *c)
     uint64_t before = memory_held_here();
     uint64_t bytes = engine_end_largest(w->engine, &c->session, w->now), after = memory_held_here();
     uint64_t freed = before > after ? before - after : 0;
-    p->ending_bytes = p->ending_pass == w->engine_passes ? p->ending_bytes : 0;
-    p->ending_bytes += bytes > freed ? bytes - freed : 0;
-    p->ending_pass = w->engine_passes;
+    p->ending_bytes = ending_bytes(w) + (bytes > freed ? bytes - freed : 0);
+    p->ending_pass = engine_passes(w->engine);
     w->engine_dirty = w->engine_dirty || bytes > 0;
     memory_settle();
     return bytes;

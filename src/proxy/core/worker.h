@@ -63,7 +63,6 @@ struct worker {
     size_t carry_bytes;    /* of plain/carry.h, where no client waits for it */
     struct worker *heeded; /* itself, while an operator looks on (core/trace.h); else NULL */
     bool engine_dirty;     /* wants engine_run in this turn */
-    uint64_t engine_passes;
 
     /* Clients. */
     const struct client_handlers *handlers; /* of their requests */

@@ -64,7 +64,6 @@ bool run_engine(struct worker *w, struct backend *backend, uint64_t *next_us)
         return false;
     }
     w->engine_dirty = false;
-    w->engine_passes++;
     *next_us = engine_run(w->engine, w->now);
     struct be_request *request;
     while ((request = engine_take_request(w->engine)) != NULL) {
