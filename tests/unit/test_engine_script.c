@@ -180,6 +180,27 @@ static void test_flip_that_meets_a_lease_withdraws(void **state)
     script_expect_done(s, LIST_MISSING);
 }
 
+/* Another proxy's flip was faster: own changes would wait for one of next to nothing. */
+static void test_flip_of_a_log_that_was_flipped_meanwhile_withdraws(void **state)
+{
+    struct script *s = *state;
+    char head[160];
+    s->rig.config->lists[0].log_limit_bytes = 40;
+    script_submit(s, LIST_LEN, NULL, 0);
+    const char *log = "+1:a+1:b+1:c+1:d+1:e+1:f+1:g+1:h+1:i+1:j+1:k+1:l+1:m+1:n+1:o+1:p";
+    snprintf(head, sizeof head, "^1\n%s", log);
+    script_expect(s, BE_GET, "k#", BE_HIT, head);
+    script_expect_answer(s, LIST_OK);
+    script_expect(s, BE_GET, "k#", BE_HIT, head);
+    struct be_request *append = rig_take(&s->rig, BE_APPEND, "k#");
+    snprintf(head, sizeof head, "^1 " FIRST_RUN ".1:80:16\n%.*s+1:q", SLICE_ARGS(append->value));
+    answer(s, append, BE_STORED, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, head);
+    struct be_request *withdrawal = rig_take(&s->rig, BE_APPEND, "k#");
+    assert_true(slice_starts_with(withdrawal->value, SLICE_LIT("~26:")));
+    answer(s, withdrawal, BE_STORED, NULL);
+}
+
 /* A run is announced, but what stands in the head then cannot be read: the announcement is taken
  * back at once, by an append. It would take room in the log until its grace is over. */
 static void test_announcement_is_withdrawn_when_the_head_cannot_be_read(void **state)
@@ -527,6 +548,7 @@ int main(void)
         script_test(test_drop_under_refuse_is_one_step),
         script_test(test_create_does_not_guess_when_memory_is_short),
         script_test(test_flip_that_meets_a_lease_withdraws),
+        script_test(test_flip_of_a_log_that_was_flipped_meanwhile_withdraws),
         script_test(test_announcement_is_withdrawn_when_the_head_cannot_be_read),
         script_test(test_read_does_not_guess_when_memory_is_short),
         script_test(test_names_of_a_dead_proxy_are_deleted),

@@ -13,7 +13,8 @@
  * A crash after 1 or 2 leaves names that the announcement tells. When the CAS is refused, the head
  * is read again, and the next try is made only if it still holds the announcement, the same runs
  * and the log that was folded, whatever was appended to that. This worker's own appends wait from
- * before 1 until after 3, so that they cannot starve the CAS.
+ * before 1 until after 3, so that they cannot starve the CAS. They do not wait for a flip that has
+ * become needless: where the head behind 1 shows that another proxy has flipped the log, it ends.
  */
 #include "list/compact/compact.h"
 #include "list/content/view.h"
@@ -76,6 +77,13 @@ static void write_folded(struct engine *e, struct op_compact *c, const struct fo
     }
 }
 
+/* Was the flip chosen for the log's length, and is that no more over the limit? */
+static bool is_needless(const struct op_compact *c)
+{
+    return c->goal == COMPACT_AUTO && !c->extends &&
+           head_front_bytes(c->head) <= list_log_limit(c->op.list);
+}
+
 /* Folds the log of c->head and sends its sublists. False when there is nothing to do or the head is
  * not as it should be. */
 static bool prepare(struct engine *e, struct op_compact *c)
@@ -85,7 +93,7 @@ static bool prepare(struct engine *e, struct op_compact *c)
         c->result = STEP_CONFLICT;
         return false;
     }
-    if (compact_is_absent(c) || c->head->marks.cap.max != 0) {
+    if (compact_is_absent(c) || c->head->marks.cap.max != 0 || is_needless(c)) {
         c->result = STEP_CONFLICT; /* another list is to be filled here, or all stays in the log */
         return false;
     }
