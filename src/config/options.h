@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The command line of the daemon. Errors go to standard error; exit codes are those of sysexits.h.
+ * The command line of the daemon. Errors go to standard error; exit codes are those of
+ * <sysexits.h>.
  */
 #ifndef CONFIG_OPTIONS_H
 #define CONFIG_OPTIONS_H

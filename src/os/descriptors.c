@@ -21,8 +21,6 @@
 /* A bucket may have more nodes than the file names: so many are reckoned with, where the limit lets
  * us. */
 #define CLUSTER_NODES 32
-/* Of a bucket, in each worker: what tells the map over HTTP. */
-#define CLUSTER_DESCRIPTORS 1
 /* Of the admin listener: its event loop (two), its wake-up, and one that is accepted before an
  * older one is closed. */
 #define ADMIN_DESCRIPTORS 4
@@ -45,8 +43,7 @@ static uint64_t of_pool(const struct pool_config *pool, size_t cluster_nodes)
     bool is_cluster = pool->type == POOL_COUCHBASE;
     size_t nodes =
         is_cluster && pool->server_count < cluster_nodes ? cluster_nodes : pool->server_count;
-    return (uint64_t)nodes * pool->connections + POOL_DESCRIPTORS +
-           (is_cluster ? CLUSTER_DESCRIPTORS : 0);
+    return (uint64_t)nodes * pool->connections + POOL_DESCRIPTORS;
 }
 
 static uint64_t of_admin(const struct admin_config *admin)

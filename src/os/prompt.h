@@ -7,7 +7,7 @@
 #define OS_PROMPT_H
 
 /* Becomes the prompt, which gets all options of argv and the path of this program. Returns only if
- * that fails: an exit code of sysexits.h, with the reason on standard error. */
+ * that fails: an exit code of <sysexits.h>, with the reason on standard error. */
 int prompt_become(int argc, char **argv);
 
 #endif

@@ -78,7 +78,7 @@ struct dialect {
     bool (*survives_drop)(const struct part *part);
     /* The list of one item that may move: removes it as it was read. */
     work_step *remove;
-    /* A ghost takes the place of a call (late.c). */
+    /* A ghost takes the place of a call (work.c). */
     void (*replace_call)(struct work *w, const struct list_call *call, struct list_call *ghost);
     /* Lists in one item: fills append with the items of the calls; writes a text of just these
      * items. */

@@ -138,7 +138,7 @@ struct list_call {
     uint64_t time_us;              /* the engine's: from submission to deadline */
     struct due_queue *due_in;      /* the engine's */
     bool ghost;                    /* the engine's: stands for one that was answered, see
-                                      dialect/shared/late.c */
+                                      dialect/shared/work.c */
     const struct slice *given_items; /* the engine's: the submitter's, while items are a copy; */
     const char *given_ops;           /* and so are ops */
     uint64_t key_hash;               /* the engine's: while list is NULL */

@@ -30,10 +30,11 @@ struct recent {
 struct list {
     TAILQ_ENTRY(list) lru;
     TAILQ_ENTRY(list) waiting;
-    struct head_open met; /* what was met by those reads that held_round holds, or has held last */
-    struct op *renewal;   /* the one that renews its time to live */
-    struct op *settler;   /* the one that finds out what became of intents: held_reads.h */
-    struct op *finisher;  /* the one that finishes transactions: finish.h */
+    /* For lstat: the undecided intents for which reads wait (held_reads.h), or the last to wait. */
+    struct head_open met;
+    struct op *renewal;       /* the one that renews its time to live */
+    struct op *settler;       /* the one that finds out what became of intents: held_reads.h */
+    struct op *finisher;      /* the one that finishes transactions: finish.h */
     int64_t finish_grace_s;   /* of those that are older; GRACE_NONE: of all */
     uint64_t finish_after_us; /* no such wish of its own accord before */
     struct op *writer;        /* dialects: what changes it, or folds it */

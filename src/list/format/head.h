@@ -2,14 +2,13 @@
 /*
  * The head: the one mutable item of a list.
  *
- *     ^1 NAME.COUNT:BYTES:ITEMS ... -NAME.COUNT ... *NAME.COUNT ...\n   header
- *     +9:user-1234-8:user-222 ...                                       log
+ *     ^1 NAME.COUNT:BYTES:ITEMS ... -NAME.COUNT ...\n   header
+ *     +9:user-1234-8:user-222 ...                       log
  *
  * Header fields: the runs, oldest first, each with its sublists, their bytes and the items they
- * add; "-" names of sublists that nothing refers to any more and that are still to be deleted; "*"
- * names that a dead proxy announced and that are to be overwritten by empty items, so that a late
- * write of its finds them taken. Besides, each at most once: "@", "%" and "?", see struct
- * head_marks.
+ * add; "-" names of sublists that nothing refers to any more and that are still to be deleted.
+ * Besides, each at most once: "@", "%", "?" and "#", see struct head_marks. Lists that move have
+ * ">" besides, which this does not read (list/moving/places.h).
  * The content of the list: replay run 1, run 2, ..., then the log, in which changes of several
  * lists are resolved (resolve.h).
  */

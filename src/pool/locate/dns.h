@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whom to ask for the addresses of names. For pool/resolver.c. */
+/* Whom to ask for the addresses of names. For pool/locate/resolver.c. */
 #ifndef POOL_LOCATE_DNS_H
 #define POOL_LOCATE_DNS_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * SRV records (RFC 2782): which machines, by name and port, offer a service. libevent's DNS asks
- * for addresses only; this asks its DNS servers, over UDP, for SRV records. For pool/resolver.c.
+ * for addresses only; this asks its DNS servers, over UDP, for SRV records. For
+ * pool/locate/resolver.c.
  */
 #ifndef POOL_LOCATE_SRV_H
 #define POOL_LOCATE_SRV_H

@@ -10,7 +10,7 @@
  *                    <--  v=SIGNATURE
  *     scram_verify
  *
- * Besides pool/link/tls.h the only user of OpenSSL. Names and passwords are used as they are,
+ * Besides the folder tls the only user of OpenSSL. Names and passwords are used as they are,
  * without SASLprep.
  */
 #ifndef PROTO_SERVER_SCRAM_H

@@ -49,7 +49,7 @@ struct tls_trust;
 enum client_rule {
     RULE_LOGIN = 1,   /* it has to log in before anything else: see login.h */
     RULE_RESERVE = 2, /* it is in worker.reserved: see reserve.h */
-    RULE_VERBS = 4,   /* its listener does not take all verbs: see verbs.h */
+    RULE_VERBS = 4,   /* its listener does not take all verbs: see verbs_admit() */
     RULE_BINARY = 8,  /* it speaks the binary protocol: see binary.h */
 };
 
