@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import threading
@@ -678,3 +679,16 @@ def test_files_that_call_each_other_are_few(tmp_path, letters, is_told):
     others = ", ".join(f"src/base/{name}.c" for name in letters[1:])
     told = f"src/base/a.c:1: {len(letters)} files call each other in a circle: with {others}"
     assert done.stdout.splitlines() == [told] * is_told
+
+
+def test_a_comment_that_names_no_file_is_told(tmp_path):
+    (tmp_path / "scripts").mkdir()
+    script = shutil.copy(ROOT / "scripts/check-style", tmp_path / "scripts")
+    path = tmp_path / "src/base/ring.c"
+    path.parent.mkdir(parents=True)
+    spdx = "/* SPDX-License-Identifier: BSD-3-Clause */\n"
+    good = "/* As ring.c, base/ring.c, src/base/ring.c and <sysexits.h> say. */\n"
+    path.write_text(f'{spdx}{good}/* As pool/ring.c says. */\nstatic const char a[] = "ring.h";\n')
+    done = subprocess.run([script], capture_output=True, text=True, check=False)
+    told = [line for line in done.stdout.splitlines() if "there is no file" in line]
+    assert done.returncode == 1 and told == ["src/base/ring.c:3: there is no file pool/ring.c"]

@@ -14,7 +14,10 @@
  *     within a round trip. It asks for the size until the log is short again. Calls wait within
  *     their deadlines. What would end at its deadline is appended as long as the log has room.
  *
- * A worker that has waited for some round trips compacts itself: no other worker seems to.
+ * A worker that has waited for some round trips compacts itself: no other worker seems to. A flip
+ * reads the head again behind its sublists, so that one round trip lies between that and its CAS
+ * (compact/flip.c); an automatic compaction that meets conflicts time and again leaves the list to
+ * the others. Lists stay right also without all that: it decides when requests are sent.
  */
 #ifndef LIST_CORE_BACKOFF_H
 #define LIST_CORE_BACKOFF_H

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of this room share: a transaction under way, see tx.h.
+ * What the files of this room share: a transaction under way, see tx.h. In its order: plan.c, what
+ * it does to each list; prepare.c, which list decides, and whether all have room; propose.c,
+ * intents, and validation with conditions and caps that refuse; tx.c, attempts, the decision, how
+ * it gets to all lists, and the answer. exchange.c has the requests to the lists.
  */
 #ifndef LIST_TX_TX_OP_H
 #define LIST_TX_TX_OP_H
