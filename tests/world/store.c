@@ -399,8 +399,18 @@ const char *be_verb_name(enum be_verb verb)
 
 const char *be_status_name(enum be_status status)
 {
-    static const char *const names[] = {"HIT",       "MISS",      "STORED",  "NOT_STORED",
-                                        "EXISTS",    "NOT_FOUND", "DELETED", "NO_MEMORY",
-                                        "TOO_LARGE", "REFUSED",   "DOWN",    "LOST"};
+    static const char *const names[] = {[BE_HIT] = "HIT",
+                                        [BE_MISS] = "MISS",
+                                        [BE_STORED] = "STORED",
+                                        [BE_NOT_STORED] = "NOT_STORED",
+                                        [BE_EXISTS] = "EXISTS",
+                                        [BE_NOT_FOUND] = "NOT_FOUND",
+                                        [BE_DELETED] = "DELETED",
+                                        [BE_ANSWERED] = "ANSWERED",
+                                        [BE_NO_MEMORY] = "NO_MEMORY",
+                                        [BE_TOO_LARGE] = "TOO_LARGE",
+                                        [BE_REFUSED] = "REFUSED",
+                                        [BE_DOWN] = "DOWN",
+                                        [BE_LOST] = "LOST"};
     return names[status];
 }
