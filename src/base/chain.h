@@ -75,6 +75,22 @@ static inline void chain_copy(struct chain *c, const void *p, size_t len)
     c->bytes += len;
     open->len += len;
 }
+/* The same of that byte, where there is one, and of the bytes behind it. */
+static inline void chain_copy_behind(struct chain *c, bool has_first, char first, struct slice s)
+{
+    struct chain_seg *open = chain_open_seg(c);
+    if (open == NULL || block_room(c->tail) < s.len + 1) {
+        chain_copy_any(c, &first, has_first);
+        chain_copy_any(c, s.p, s.len);
+        return;
+    }
+    char *p = c->tail->data + c->tail->used;
+    *p = first;
+    memcpy(p + has_first, s.p, s.len);
+    c->tail->used += s.len + has_first;
+    c->bytes += s.len + has_first;
+    open->len += s.len + has_first;
+}
 static inline void chain_copy_slice(struct chain *c, struct slice s)
 {
     chain_copy(c, s.p, s.len);

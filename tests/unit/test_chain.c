@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -51,6 +52,29 @@ static void test_small_copies_share_one_piece(void **state)
     chain_copy(&c, "e", 1);
     assert_int_equal(c.count, 1);
     assert_holds(&c, "abcde", 5);
+    chain_fini(&c);
+}
+
+/* From wherever they begin in a block, up to its end and into the next one. */
+static void test_pieces_behind_a_byte_of_their_own(void **state)
+{
+    (void)state;
+    enum { LEN = 2 * BLOCK_BYTES };
+    static char bytes[LEN + 16];
+    struct chain c;
+    chain_init(&c);
+    chain_copy_behind(&c, false, '?', SLICE_LIT("ab"));
+    chain_copy_behind(&c, true, ',', SLICE_LIT("c"));
+    assert_int_equal(c.count, 1);
+    assert_holds(&c, "ab,c", 4);
+    chain_clear(&c);
+    size_t n = 0;
+    for (unsigned i = 0; n < LEN; i++) {
+        struct slice piece = slice_make("abcdefg", 1 + i % 7);
+        chain_copy_behind(&c, i > 0, ',', piece);
+        n += (size_t)snprintf(bytes + n, 16, "%s%.*s", i > 0 ? "," : "", SLICE_ARGS(piece));
+    }
+    assert_holds(&c, bytes, n);
     chain_fini(&c);
 }
 
@@ -331,6 +355,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small_copies_share_one_piece),
+        cmocka_unit_test(test_pieces_behind_a_byte_of_their_own),
         cmocka_unit_test(test_copies_larger_than_a_block_are_cut_into_several),
         cmocka_unit_test(test_large_pieces_are_referred_to_and_small_ones_copied),
         cmocka_unit_test(test_only_as_many_pieces_as_asked_for_are_given),

@@ -136,6 +136,20 @@ static void test_items_outlive_the_log(void **state)
     fold_fini(&fold);
 }
 
+/* What is added after it is copied again. */
+static void test_items_of_a_log_that_stays_are_not_copied(void **state)
+{
+    (void)state;
+    struct fold fold;
+    fold_init(&fold);
+    char run[] = "+5:older", log[] = "+4:item";
+    assert_true(fold_apply_held(&fold, slice_make(log, sizeof log - 1)));
+    assert_ptr_equal(fold_find(&fold, SLICE_LIT("item"))->item.p, log + 3);
+    assert_true(fold_apply_entries(&fold, slice_make(run, sizeof run - 1)));
+    assert_ptr_not_equal(fold_find(&fold, SLICE_LIT("older"))->item.p, run + 3);
+    fold_fini(&fold);
+}
+
 static void test_many_items_keep_their_order(void **state)
 {
     (void)state;
@@ -451,6 +465,7 @@ int main(void)
         cmocka_unit_test(test_announcements_are_passed_over),
         cmocka_unit_test(test_malformed_entries_are_reported_and_what_precedes_them_counts),
         cmocka_unit_test(test_items_outlive_the_log),
+        cmocka_unit_test(test_items_of_a_log_that_stays_are_not_copied),
         cmocka_unit_test(test_many_items_keep_their_order),
         cmocka_unit_test(test_folding_keeps_content_and_order),
         cmocka_unit_test(test_a_time_holds_until_another_word_on_the_item),

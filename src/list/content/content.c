@@ -39,7 +39,7 @@ enum visited content_fold_visit(void *arg, struct sublist *sublist)
 
 void content_fold_log(struct content *c, struct slice log)
 {
-    bool whole = fold_apply_entries(&c->overlay, log);
+    bool whole = fold_apply_held(&c->overlay, log);
     CHECK(whole); /* head_read checked it */
 }
 

@@ -67,6 +67,7 @@ static inline void content_expect(const struct content *c, const struct sublist 
 /* scan_visit functions; arg is the content. */
 enum visited content_fold_visit(void *arg, struct sublist *sublist);
 enum visited content_base_visit(void *arg, struct sublist *sublist);
+/* The log stays where it is until content_fini. */
 void content_fold_log(struct content *c, struct slice log);
 void content_rest(struct content *c);
 

@@ -95,11 +95,7 @@ void output_item(struct output *o, struct slice item)
     if (o->items_form) {
         list_format_item(o->out, o->key, item);
     } else {
-        if (o->written > 1) {
-            char delimiter = (char)o->delimiter;
-            chain_copy(o->out, &delimiter, 1);
-        }
-        chain_copy_slice(o->out, item);
+        chain_copy_behind(o->out, o->written > 1, (char)o->delimiter, item);
     }
     o->too_large = o->out->bytes > o->limit_bytes;
 }

@@ -101,7 +101,8 @@ void fold_put(struct fold *fold, const struct entry *entry)
     struct fold_slot *slot = &fold->table[find_slot(fold, item, hash)];
     if (slot->index == 0) {
         slot->hash = hash;
-        slot->index = push_item(fold, arena_copy(&fold->arena, item), op, entry->until_s);
+        struct slice kept = fold->holds ? item : arena_copy(&fold->arena, item);
+        slot->index = push_item(fold, kept, op, entry->until_s);
         fold->table_used++;
         return;
     }

@@ -18,7 +18,7 @@
 #include "list/format/entry.h"
 
 struct fold_item {
-    struct slice item; /* in the fold's own memory */
+    struct slice item; /* in the fold's own memory, or where fold_apply_held found it */
     uint32_t until_s;  /* ENTRY_TIMED: it is over then */
     char outcome; /* ENTRY_ADD, ENTRY_DEL, ENTRY_READD, ENTRY_TIMED, or 0: this place is void, the
                      item has a later one */
@@ -40,6 +40,7 @@ struct fold {
     struct cap cap; /* of the list: then all of it is folded here, there is no base */
     uint32_t live;  /* with a cap: items that are in, and a place before which there is none */
     uint32_t first;
+    bool holds;         /* fold_apply_held is under way */
     struct arena arena; /* the items' bytes */
 };
 
@@ -69,6 +70,8 @@ static inline void fold_expect(const struct fold *fold, struct slice item)
 /* Applies all entries; announcements are passed over. False on a malformed entry (what precedes it
  * was applied). */
 MUST_CHECK bool fold_apply_entries(struct fold *fold, struct slice entries);
+/* The same of entries that stay where they are until fold_fini: their items are not copied. */
+MUST_CHECK bool fold_apply_held(struct fold *fold, struct slice entries);
 /* With a cap: forgets the places of items that are not in, once there are many. For a fold that
  * only gathers. */
 void fold_trim_often(struct fold *fold);

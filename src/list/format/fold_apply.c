@@ -73,6 +73,14 @@ bool fold_apply_entries(struct fold *fold, struct slice entries)
     return status == ENTRY_END;
 }
 
+bool fold_apply_held(struct fold *fold, struct slice entries)
+{
+    fold->holds = true;
+    bool whole = fold_apply_entries(fold, entries);
+    fold->holds = false;
+    return whole;
+}
+
 static void trim(struct fold *fold)
 {
     struct fold fresh;
