@@ -148,7 +148,7 @@ def text_table(everything):
             lines.append(f"  {label}: " + ", ".join(f"{x:,}: {y:,.4g}" for x, y in curve))
         if result.get("target"):
             lines.append(
-                f"  target: {result['target']}; {result['factor']:.2f}x: {met_text(result['met'])}"
+                f"  target: {result['target']}; {result['found']}: {met_text(result['met'])}"
             )
         parts.append("\n".join(lines))
     if everything["failed"]:
@@ -230,11 +230,12 @@ def series_text(result):
         for x in curves[0]
     ]
     text = f"![{result['title']}](performance/{result['name']}.svg)\n\n"
-    text += f"{result['title']}. {result['y']}:\n\n" + markdown_table(head, lines)
+    title = f"{result['title'][0].upper()}{result['title'][1:]}"
+    text += f"{title}; {result['y']}:\n\n" + markdown_table(head, lines)
     if result.get("target"):
         text += (
-            f"\n\nTarget: {result['target']}. From {curves[0] and list(curves[0])[1]:,} items on: "
-            f"{result['factor']:.2f} times the first. Met: {met_text(result['met'])}."
+            f"\n\nTarget: {result['target']}. {result['found']}. "
+            f"Met: {met_text(result['met'])}."
         )
     return text
 

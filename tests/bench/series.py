@@ -5,7 +5,7 @@ against the number of clients, latency."""
 import statistics
 
 import rows
-from measure import settle, together
+from measure import front, settle, together
 from rows import must
 from sides import cpu_s, stored_bytes
 
@@ -70,7 +70,7 @@ def grow(bench):
         "CPU time per add, µs",
         curves,
         target="grows at most 2x",
-        factor=factor,
+        found=f"From {steps[1]:,} items on: {factor:.2f} times the first",
         met=factor <= 2,
     )
 
@@ -175,6 +175,63 @@ def add_by_clients(bench):
     return series("ladd-by-clients", title, "clients", "requests per second", curves)
 
 
+# --- how many threads --------------------------------------------------------------------------
+
+THREADS = [1, 2, 4]
+THREAD_CLIENTS = 8
+CPU_OF_TWO_MAX = 1.1  # times what a request costs with one thread
+
+
+def cost_by_threads(bench, sides, requests):
+    """Each thread gets as many connections as the one has alone. What -> threads -> CPU times of
+    the proxy per request, µs."""
+    found = {what: {threads: [] for threads in sides} for what in requests}
+    for _ in range(bench.args.repetitions):
+        for what, request_of in requests.items():
+            for threads, side in sides.items():
+                settle(sides.values())
+                options = {"seconds": bench.args.seconds, "keys": rows.KEYS}
+                options["members"] = rows.MEMBERS
+                clients = threads * THREAD_CLIENTS
+                result = bench.load.run(side, [request_of(side)], clients, 32, **options)
+                found[what][threads].append(front(result))
+    return found
+
+
+def by_threads(bench):
+    members = [rows.member(i) for i in range(rows.MEMBERS)]
+    requests = {
+        "get, 32 bytes": lambda side: side.get("key:%04k", 32),
+        f"lhas on a list of {rows.MEMBERS:,}": lambda side: side.has("hot", rows.MEMBER),
+        "ladd to one list": lambda side: side.add("one", rows.MEMBER),
+        "ladd to 10,000 lists": lambda side: side.add("list:%04k", rows.MEMBER),
+    }
+    with bench.arena() as arena:
+        memcacheds = arena.memcacheds()
+        sides = {n: arena.mclistd(memcacheds, f"{n} threads", threads=n) for n in THREADS}
+        first = sides[1]
+        first.store((b"key:%04d" % i, rows.value_of(32)) for i in range(rows.KEYS))
+        first.fill([("hot", members)])
+        first.compact("hot")
+        rows.check_exact(first, "hot", members)
+        found = cost_by_threads(bench, sides, requests)
+    curves = {
+        what: [(threads, statistics.median(cpu_us)) for threads, cpu_us in by_number.items()]
+        for what, by_number in found.items()
+    }
+    ratios = [curve[1][1] / curve[0][1] for curve in curves.values()]
+    return series(
+        "by-threads",
+        f"CPU of the proxy, {THREAD_CLIENTS} connections x 32 for each of its threads",
+        "threads",
+        "CPU time of the proxy per request, µs",
+        curves,
+        target=f"two threads take at most {CPU_OF_TWO_MAX} times what one takes",
+        found=f"The dearest takes {max(ratios):.2f} times",
+        met=max(ratios) <= CPU_OF_TWO_MAX,
+    )
+
+
 # --- how many lists ----------------------------------------------------------------------------
 
 LIST_COUNTS = [100, 1_000, 10_000, 100_000]
@@ -272,4 +329,5 @@ ROWS = {
     "lget-by-size": get_by_size,
     "get-by-clients": get_by_clients,
     "ladd-by-clients": add_by_clients,
+    "by-threads": by_threads,
 }

@@ -12,7 +12,7 @@ import time
 import rows
 import series
 from harness import HOST
-from measure import compare, front, settle, spread, together
+from measure import settle, spread, together
 from rows import MEMBERS, member, must
 from sides import SETUP_TIMEOUT_S, rss_bytes, stored_bytes
 
@@ -335,49 +335,6 @@ def merge(bench):
     return facts("merge", title, lines, alone=alone, beside=beside)
 
 
-# --- threads -----------------------------------------------------------------------------------
-
-CPU_OF_TWO_MAX = 1.1  # times what an operation costs with one thread
-
-
-def threads(bench):
-    """Each thread gets as many connections as the one has alone."""
-    members = [member(i) for i in range(MEMBERS)]
-    requests = {
-        "get, 32 bytes": lambda side: side.get("key:%04k", 32),
-        f"lhas on a list of {MEMBERS:,}": lambda side: side.has("hot", rows.MEMBER),
-        "ladd to 10,000 lists": lambda side: side.add("list:%04k", rows.MEMBER),
-    }
-    with bench.arena() as arena:
-        memcacheds = arena.memcacheds()
-        one, two = arena.mclistd(memcacheds), arena.mclistd(memcacheds, "2 threads", threads=2)
-        one.store((b"key:%04d" % i, rows.value_of(32)) for i in range(rows.KEYS))
-        one.fill([("hot", members)])
-        one.compact("hot")
-        rows.check_exact(two, "hot", members)
-        results = {what: ([], []) for what in requests}
-        for _ in range(bench.args.repetitions):
-            for what, request_of in requests.items():
-                for side, connections, found in ((two, 16, 0), (one, 8, 1)):
-                    settle([one, two])
-                    options = {"keys": rows.KEYS, "members": MEMBERS}
-                    result = bench.load.run(side, [request_of(side)], connections, 32, **options)
-                    results[what][found].append(result)
-    ratios = {what: compare(*found, front)["cpu"] for what, found in results.items()}
-    lines = [
-        (what, f"{ratio['median']:.2f} ({ratio['min']:.2f}..{ratio['max']:.2f})")
-        for what, ratio in ratios.items()
-    ]
-    return facts(
-        "threads",
-        "CPU of the proxy per operation, two threads with 16 x 32 : one thread with 8 x 32",
-        lines,
-        f"each <= {CPU_OF_TWO_MAX}",
-        all(ratio["median"] <= CPU_OF_TWO_MAX for ratio in ratios.values()),
-        ratios=ratios,
-    )
-
-
 ROWS = {
     "lget-after-flip": lget_after_flip,
     "bytes-per-member": bytes_per_member,
@@ -385,5 +342,4 @@ ROWS = {
     "idle": idle,
     "four-proxies": four_proxies,
     "merge": merge,
-    "threads": threads,
 }
