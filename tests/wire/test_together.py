@@ -26,6 +26,8 @@ KINDS = {
     "spread": {"placement": "spread"},
     "bucket": {"pool": "documents"},
     "old": {"pool": "old"},
+    "stale": {"max_stale_ms": 10000},
+    "moves": {"pool": "growing"},
     **DIALECT_KINDS,
 }
 SETTINGS = {
@@ -80,6 +82,19 @@ VERBS = {
     "lconvert": ("lconvert {k}", "3$"),
     "lmigrate": ("lmigrate {k}", "OK"),
 }
+# Verbs of the same row: the request, and how its answer begins.
+NEIGHBOURS = {
+    "ladd": [("laddq {k} d", "$")],
+    "ldel": [("ldelq {k} a", "$")],
+    "lset": [("lsetq {k} x y", "$")],
+    "lget": [("lgets {k}", "VALUE {k} 0 5")],
+    "lrange": [("lrevrange {k} 0 1", "VALUE {k} 0 3")],
+    "lafter": [("lbefore {k} c 1", "VALUE {k} 0 1")],
+    "linter": [("lunion {n} {k}", "VALUE {n} 0 5"), ("ldiff {n} {k}", "END"), ("linterlen {n} {k}", "3$"),
+               ("lunionlen {n} {k}", "3$"), ("ldifflen {n} {k}", "0$")],
+    "linterstore": [("lunionstore {k} {n} {k}", "3$"), ("ldiffstore {k} {n} {o}", "0$")],
+}
+REQUESTS = [(verb, *one) for verb, first in VERBS.items() for one in [first, *NEIGHBOURS.get(verb, [])]]
 BLOCK = "ITEM {k} 1\r\nx\r\nITEM {k} 1\r\ny\r\n"
 LINES = "lrequire {k} a\r\nldel {k} a\r\nladd {o} a\r\n"
 DOCUMENT = (ROOT / "docs/together.md").read_text()
@@ -107,9 +122,8 @@ def talk(conn, request, body=None):
     return "\n".join(lines)
 
 
-def ask(conn, verb, key, missing=None):
+def ask(conn, request, good, key, missing=None):
     """The answer, and whether it is that of a list that holds a, b and c."""
-    request, good = VERBS[verb]
     names = {"k": key, "m": missing or key + "-missing", "o": key + "-other", "n": "native-" + key}
     bodies = {"block": BLOCK.format(**names), "lines": LINES.format(**names)}
     body = next((text for name, text in bodies.items() if f"{{{name}}}" in request), None)
@@ -130,6 +144,10 @@ def key_of(kind, verb):
     return f"{kind}-{re.sub('[^a-z]', '', verb.lower())}"
 
 
+def key_of_request(kind, verb, request):
+    return f"{key_of(kind, verb)}-{request.split()[0]}"
+
+
 @pytest.fixture(scope="module")
 def cluster():
     with Cluster(nodes=3) as cluster:
@@ -142,6 +160,8 @@ def everything(cluster, start_memcached, start_old, start_daemon, tmp_path):
     config = {"proxy": {"allow_flush_all": "no"},
               "pool documents": documents(cluster, tmp_path),
               "pool old": {"servers": [f"127.0.0.1:{start_old('1.5.22').port}"]},
+              "pool growing": {"servers": start_memcached().address, "next": "grown", "step": "move", "gate_s": 1},
+              "pool grown": {"servers": start_memcached().address},
               **{f"lists {kind}-": settings for kind, settings in KINDS.items()}}
     return start_daemon([start_memcached() for _ in range(2)], config=config)
 
@@ -160,12 +180,14 @@ def test_the_tables_have_all_rows_and_columns():
 def test_verbs_on_lists(everything, table):
     rows, kinds = table
     with everything.conn() as conn:
-        for verb, kind in itertools.product(rows, kinds):
-            key, cell = key_of(kind, verb), rows[verb][kind]
+        fill(conn, "moves-first")
+        wait_until("lists move", lambda: talk(conn, "lmigrate moves-first") == "OK")
+        for (verb, request, answer), kind in itertools.product(REQUESTS, kinds):
+            key, cell = key_of_request(kind, verb, request), rows[verb][kind]
             fill(conn, key, key + "-other", "native-" + key)
             before = talk(conn, f"lgetb {key}")
-            text, good = ask(conn, verb, key)
-            where = f"{verb} on {kind}: {cell}, {text}"
+            text, good = ask(conn, request, answer, key)
+            where = f"{request} on {kind}: {cell}, {text}"
             if cell == "+":
                 assert good, where
             else:
@@ -207,7 +229,7 @@ def test_a_list_under_a_lease(everything):
             key = key_of("refuse-leased", verb)
             token = talk(conn, f"llease {key} 30")
             fill(conn, key + "-other", "native-" + key)
-            assert ask(conn, verb, key, missing=key)[0] == answer, verb
+            assert ask(conn, *VERBS[verb], key, missing=key)[0] == answer, verb
             late = talk(conn, f"lput {key} 3 0 {token}", "a,x")
             assert late == ("EXISTS" if "ends the lease" in effects[verb] else "STORED"), verb
             if "behind the fill" in effects[verb]:
@@ -224,7 +246,7 @@ def test_items_with_a_time(everything):
                 if verb == "linterstore":
                     assert talk(conn, f"linterstore {key}-made {key} {key}") == "3"
                 else:
-                    ask(conn, verb, key)
+                    ask(conn, *VERBS[verb], key)
                 where, item = {"lcopy to a native list": ("native-" + key, "a"), "lmove": (key + "-other", "a"),
                                "lpopto": (key + "-other", "a"), "ladd": (key, "d"), "laddt": (key, "d"),
                                "lcompact": (key, "a"), "linterstore": (key + "-made", "a")}.get(verb, (key, "x"))
