@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Compaction: flip, merge, fold, purge and removal, by any number of proxies at the same time.
+ * Compaction: flip, merge, fold, collect and removal, by any number of proxies at the same time.
  * Included by list.pml.
  */
 
@@ -113,7 +113,7 @@ inline tell_cas()
     :: kind == FLIP -> printf("compactor %d: cas head to flip: %e\n", me, answer)
     :: kind == MERGE -> printf("compactor %d: cas head to merge: %e\n", me, answer)
     :: kind == FOLD -> printf("compactor %d: cas head to fold: %e\n", me, answer)
-    :: kind == PURGE -> printf("compactor %d: cas head to purge: %e\n", me, answer)
+    :: kind == COLLECT -> printf("compactor %d: cas head to collect: %e\n", me, answer)
     :: else -> printf("compactor %d: cas head to remove it: %e\n", me, answer)
     fi
 }
@@ -155,7 +155,7 @@ inline choose_step()
         :: break
         od;
         skip
-    :: MAY(PURGE) && named -> kind = PURGE
+    :: MAY(COLLECT) && named -> kind = COLLECT
     :: MAY(REMOVE) && h.here && h.run_count == 0 && !has_ops && !named -> kind = REMOVE
     :: else -> kind = 0
     fi
@@ -301,7 +301,7 @@ proctype compactor(byte me)
     mtype answer;
     byte kind, steps, tries, at, number;
     byte name, one, two, written; /* the run: its entries, the number of its sublists */
-    short deleted;                /* a purge: the names that are certainly gone */
+    short deleted;                /* collecting: the names that are certainly gone */
     bool executed, announced, possible, has_ops, named;
     bool oldest;  /* nothing lies below the run */
     bool voids;   /* the log that is flipped has a '!': all older runs are void */
@@ -321,7 +321,7 @@ fresh_names: /* rule 1 */
             if
             :: kind == FLIP -> draw_name()
             :: kind == MERGE -> draw_name(); choose_inputs()
-            :: kind == PURGE -> choose_garbage(); find_garbage()
+            :: kind == COLLECT -> choose_garbage(); find_garbage()
             :: else
             fi;
             steps++;
@@ -332,7 +332,7 @@ fresh_names: /* rule 1 */
     if
     :: kind == 0 -> goto stop
     :: kind == FOLD || kind == REMOVE -> goto publish
-    :: kind == PURGE -> goto purge
+    :: kind == COLLECT -> goto collect
     :: kind == FLIP || kind == MERGE -> announced = true
     fi;
 
@@ -407,8 +407,8 @@ announce_first: /* rule 2 */
     fi;
     goto publish;
 
-    /* Purge. */
-purge:
+    /* Collect. */
+collect:
     do
     :: number == KEYS -> break
     :: number < KEYS ->
@@ -428,7 +428,7 @@ publish:
     atomic {
         d_step { judge_head(); tries = (possible -> tries + 1 : TRIES) }
         if
-        :: possible && (kind != PURGE || deleted != 0)
+        :: possible && (kind != COLLECT || deleted != 0)
         :: possible && kind != REMOVE -> sweeps = true
         :: else
         fi;

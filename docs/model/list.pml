@@ -69,7 +69,7 @@
 #define FLIP 1
 #define MERGE 2
 #define FOLD 4
-#define PURGE 8
+#define COLLECT 8
 #define REMOVE 16
 
 #include "storage.pml"

@@ -141,7 +141,7 @@ inline carry_log()
     carried = (kind == FLIP -> base.logged : h.logged);
     for (i : 0 .. carried - 1) {
         if
-        :: h.log[i] <= CLEAR && (kind == MERGE || kind == PURGE) -> push(next, h.log[i])
+        :: h.log[i] <= CLEAR && (kind == MERGE || kind == COLLECT) -> push(next, h.log[i])
         :: IS_ANNOUNCEMENT(h.log[i]) && h.log[i] != ANNOUNCED(name) ->
             carry_announcement(NAME_IN(h.log[i]))
         :: else

@@ -54,8 +54,8 @@ struct audit_name {
     bool published;        /* one of these was done, or its outcome is unknown */
     bool garbage;          /* named as such by a head that was read */
     uint64_t garbage_count;
-    bool two_counts; /* and heads differ in how many: a purge goes by the name, so what one of them
-                        names may be forgotten. No proxy writes such heads */
+    bool two_counts; /* and heads differ in how many: collecting goes by the name, so what one of
+                        them names may be forgotten. No proxy writes such heads */
     uint64_t gone;   /* bit n: sublist n was definitely deleted */
 };
 

@@ -33,7 +33,7 @@ static void test_reads_find_nothing(void **state)
     script_expect_done(s, LIST_MISSING);
 }
 
-/* Nothing is stored, or what is stored is still to be purged. Also when the worker has known the
+/* Nothing is stored, or what is stored is still to be collected. Also when the worker has known the
  * list. */
 static void test_changes_find_nothing(void **state)
 {

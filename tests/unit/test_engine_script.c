@@ -274,11 +274,11 @@ static void test_names_of_a_dead_proxy_are_deleted(void **state)
     script_expect_done(s, LIST_OK);
 }
 
-/* Answers a purge's requests as a server would on which these names have an item: those below so
- * many of the run of that letter. Returns the next request that is none of a purge's. counts: by
- * verb. */
-static struct be_request *serve_purge(struct script *s, const uint32_t stored[128],
-                                      uint64_t counts[BE_DELETE + 1])
+/* Answers the requests of collecting as a server would on which these names have an item: those
+ * below so many of the run of that letter. Returns the next request that is none of these. counts:
+ * by verb. */
+static struct be_request *serve_collecting(struct script *s, const uint32_t stored[128],
+                                           uint64_t counts[BE_DELETE + 1])
 {
     for (;;) {
         struct be_request *r = engine_take_request(s->rig.engine);
@@ -309,7 +309,7 @@ static void test_deleting_stops_where_nothing_is(void **state)
     const uint32_t stored[128] = {['a'] = 20000};
     script_submit(s, LIST_COMPACT, NULL, 0);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
-    struct be_request *r = serve_purge(s, stored, counts);
+    struct be_request *r = serve_collecting(s, stored, counts);
     assert_int_equal(r->verb, BE_GET);
     assert_int_equal(counts[BE_DELETE], 20000 + 65536);
     answer(s, r, BE_HIT, head);
@@ -320,7 +320,7 @@ static void test_deleting_stops_where_nothing_is(void **state)
 
 /* Nor do many such names in one head: the rest stays for another compaction, and the caller hears
  * of it. */
-static void test_purge_leaves_what_is_too_much(void **state)
+static void test_collecting_leaves_what_is_too_much(void **state)
 {
     struct script *s = *state;
     const char *head = "^1 -" FIRST_RUN ".9999999 -" SECOND_RUN ".9999999 -ccccccccccccc.5\n";
@@ -328,7 +328,7 @@ static void test_purge_leaves_what_is_too_much(void **state)
     const uint32_t stored[128] = {0};
     script_submit(s, LIST_COMPACT, NULL, 0);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
-    struct be_request *r = serve_purge(s, stored, counts);
+    struct be_request *r = serve_collecting(s, stored, counts);
     assert_int_equal(counts[BE_DELETE], 65536);
     answer(s, r, BE_HIT, head);
     struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
@@ -341,9 +341,9 @@ static void test_purge_leaves_what_is_too_much(void **state)
     assert_int_equal(metric_get(&s->rig.metrics, METRIC_list_purges_cut), 1);
 }
 
-/* Names that are about to fill the head are purged first. When that cannot be done, because a
+/* Names that are about to fill the head are collected first. When that cannot be done, because a
  * server is down, the log is folded all the same: it must not fill up. */
-static void test_compaction_goes_on_without_its_purge(void **state)
+static void test_compaction_goes_on_without_collecting(void **state)
 {
     struct script *s = *state;
     s->rig.config->lists[0].log_limit_bytes = 4;
@@ -553,8 +553,8 @@ int main(void)
         script_test(test_read_does_not_guess_when_memory_is_short),
         script_test(test_names_of_a_dead_proxy_are_deleted),
         script_test(test_deleting_stops_where_nothing_is),
-        script_test(test_purge_leaves_what_is_too_much),
-        script_test(test_compaction_goes_on_without_its_purge),
+        script_test(test_collecting_leaves_what_is_too_much),
+        script_test(test_compaction_goes_on_without_collecting),
         script_test(test_log_says_what_calls_waited_for),
         script_test(test_log_full_of_dead_announcements_is_swept),
         script_test(test_compact_of_a_list_that_is_dropped_meanwhile),

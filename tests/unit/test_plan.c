@@ -74,16 +74,16 @@ static const struct plan_case cases[] = {
     {"^1" RUN_A "\n!0:" SAME_ITEM "+10:aaaaaaaaa1", COMPACT_AUTO, false, PLAN_FOLD, 0, 0},
     {"^1" RUN_A RUN_B RUN_C "\n+1:a", COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
     {"^1" RUN_A RUN_B RUN_C RUN_D "\n+1:a", COMPACT_AUTO, false, PLAN_MERGE, 0, 4},
-    {"^1 -" NAME_A ".1\n+1:a", COMPACT_AUTO, false, PLAN_PURGE, 0, 0},
-    {"^1 -" NAME_A ".1\n", COMPACT_AUTO, true, PLAN_PURGE, 0, 0},
+    {"^1 -" NAME_A ".1\n+1:a", COMPACT_AUTO, false, PLAN_COLLECT, 0, 0},
+    {"^1 -" NAME_A ".1\n", COMPACT_AUTO, true, PLAN_COLLECT, 0, 0},
     {"^1 -" NAME_A ".1\n" TEN_ITEMS, COMPACT_AUTO, true, PLAN_FLIP, 0, 0},
-    {"^1" GARBAGE GARBAGE "\n" TEN_ITEMS, COMPACT_AUTO, true, PLAN_PURGE_FIRST, 0, 0},
+    {"^1" GARBAGE GARBAGE "\n" TEN_ITEMS, COMPACT_AUTO, true, PLAN_COLLECT_FIRST, 0, 0},
     {"^1\n" DEAD, COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
-    {"^1\n" DEAD DEAD DEAD DEAD DEAD, COMPACT_AUTO, false, PLAN_PURGE_FIRST, 0, 0},
-    {"^1\n" WITHDRAWN WITHDRAWN WITHDRAWN, COMPACT_AUTO, false, PLAN_PURGE_FIRST, 0, 0},
+    {"^1\n" DEAD DEAD DEAD DEAD DEAD, COMPACT_AUTO, false, PLAN_COLLECT_FIRST, 0, 0},
+    {"^1\n" WITHDRAWN WITHDRAWN WITHDRAWN, COMPACT_AUTO, false, PLAN_COLLECT_FIRST, 0, 0},
     {"^1\n" YOUNG YOUNG YOUNG YOUNG YOUNG, COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
     {"^1\n+1:a" YOUNG YOUNG YOUNG YOUNG YOUNG, COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
-    {"^1\n+1:a" DEAD DEAD DEAD DEAD DEAD, COMPACT_AUTO, false, PLAN_PURGE_FIRST, 0, 0},
+    {"^1\n+1:a" DEAD DEAD DEAD DEAD DEAD, COMPACT_AUTO, false, PLAN_COLLECT_FIRST, 0, 0},
     {"^1\n+1:a+1:a" YOUNG YOUNG YOUNG YOUNG YOUNG, COMPACT_AUTO, false, PLAN_FOLD, 0, 0},
     /* lcompact */
     {"^1\n+1:a+1:b", COMPACT_FULL, false, PLAN_NOTHING, 0, 0},
@@ -97,12 +97,12 @@ static const struct plan_case cases[] = {
     {"^1 aaaaaaaaaaaaa.1:18:0\n", COMPACT_FULL, false, PLAN_MERGE, 0, 1},
     {"^1" RUN_A RUN_B "\n", COMPACT_FULL, false, PLAN_MERGE, 0, 2},
     {"^1" RUN_A "\n" YOUNG, COMPACT_FULL, false, PLAN_NOTHING, 0, 0},
-    {"^1" RUN_A "\n" DEAD, COMPACT_FULL, false, PLAN_PURGE, 0, 0},
+    {"^1" RUN_A "\n" DEAD, COMPACT_FULL, false, PLAN_COLLECT, 0, 0},
     {"^1" RUN_A GARBAGE "\n" TEN_ITEMS, COMPACT_FULL, false, PLAN_FLIP, 0, 0},
-    {"^1" RUN_A GARBAGE GARBAGE "\n" TEN_ITEMS, COMPACT_FULL, false, PLAN_PURGE_FIRST, 0, 0},
-    {"^1" RUN_A "\n" TEN_ITEMS DEAD DEAD, COMPACT_FULL, false, PLAN_PURGE_FIRST, 0, 0},
-    {"^1" RUN_A "\n" WITHDRAWN, COMPACT_FULL, false, PLAN_PURGE, 0, 0},
-    {"^1" RUN_A " -" NAME_B ".1\n", COMPACT_FULL, false, PLAN_PURGE, 0, 0},
+    {"^1" RUN_A GARBAGE GARBAGE "\n" TEN_ITEMS, COMPACT_FULL, false, PLAN_COLLECT_FIRST, 0, 0},
+    {"^1" RUN_A "\n" TEN_ITEMS DEAD DEAD, COMPACT_FULL, false, PLAN_COLLECT_FIRST, 0, 0},
+    {"^1" RUN_A "\n" WITHDRAWN, COMPACT_FULL, false, PLAN_COLLECT, 0, 0},
+    {"^1" RUN_A " -" NAME_B ".1\n", COMPACT_FULL, false, PLAN_COLLECT, 0, 0},
     {"^1\n", COMPACT_FULL, false, PLAN_REMOVE, 0, 0},
     {"^1\n", COMPACT_FULL, true, PLAN_NOTHING, 0, 0},
     /* ldrop: a '!' was appended before */
@@ -113,19 +113,19 @@ static const struct plan_case cases[] = {
     {"^1\n+1:a", COMPACT_DROP, false, PLAN_NOTHING, 0, 0},
     {"^1\n", COMPACT_DROP, false, PLAN_REMOVE, 0, 0},
     {"^1\n", COMPACT_DROP, true, PLAN_REMOVE, 0, 0},
-    {"^1\n" YOUNG, COMPACT_DROP, false, PLAN_PURGE, 0, 0},
+    {"^1\n" YOUNG, COMPACT_DROP, false, PLAN_COLLECT, 0, 0},
     /* a damaged list is given up */
     {"^1" RUN_A "\n", COMPACT_CLEAR, false, PLAN_CLEAR, 0, 0},
     {"^1\n+1:a", COMPACT_CLEAR, false, PLAN_REMOVE, 0, 0},
     {"^1\n+1:a" YOUNG, COMPACT_CLEAR, false, PLAN_CLEAR, 0, 0},
-    {"^1 -" NAME_A ".1\n", COMPACT_CLEAR, false, PLAN_PURGE, 0, 0},
+    {"^1 -" NAME_A ".1\n", COMPACT_CLEAR, false, PLAN_COLLECT, 0, 0},
     {"^1\n" YOUNG, COMPACT_CLEAR, true, PLAN_REMOVE, 0, 0},
     {"^1\n", COMPACT_CLEAR, true, PLAN_REMOVE, 0, 0},
     /* it says that the list is missing: with a lease, without, with one that is over */
     {"^1 ?7.1010\n", COMPACT_AUTO, true, PLAN_NOTHING, 0, 0},
     {"^1 ?7.1010\n+1:a", COMPACT_FULL, true, PLAN_NOTHING, 0, 0},
-    {"^1 ?7.1010\n" DEAD, COMPACT_AUTO, true, PLAN_PURGE, 0, 0},
-    {"^1 ?7.1010 -" NAME_A ".1\n", COMPACT_AUTO, true, PLAN_PURGE, 0, 0},
+    {"^1 ?7.1010\n" DEAD, COMPACT_AUTO, true, PLAN_COLLECT, 0, 0},
+    {"^1 ?7.1010 -" NAME_A ".1\n", COMPACT_AUTO, true, PLAN_COLLECT, 0, 0},
     {"^1 ?7.1010\n" TEN_ITEMS, COMPACT_AUTO, true, PLAN_NOTHING, 0, 0},
     {"^1 ?7.1010\n" TEN_ITEMS TEN_ITEMS, COMPACT_AUTO, true, PLAN_FOLD, 0, 0},
     {"^1 ?7.1010\n+1:a", COMPACT_DROP, true, PLAN_REMOVE, 0, 0},
@@ -140,7 +140,7 @@ static const struct plan_case cases[] = {
     {"^1 ?0.0\n+1:a", COMPACT_AUTO, true, PLAN_REMOVE, 0, 0},
     {"^1 ?0.0\n", COMPACT_TIDY, true, PLAN_REMOVE, 0, 0},
     {"^1 ?0.0 -" NAME_A ".1\n", COMPACT_DROP, true, PLAN_REMOVE, 0, 0},
-    {"^1 ?0.0 -" NAME_A ".1\n", COMPACT_TIDY, true, PLAN_PURGE, 0, 0},
+    {"^1 ?0.0 -" NAME_A ".1\n", COMPACT_TIDY, true, PLAN_COLLECT, 0, 0},
     /* not any more: a '!', or no difference between missing and empty */
     {"^1 ?7.1010\n+1:a!0:", COMPACT_AUTO, true, PLAN_FOLD, 0, 0},
     {"^1 ?7.1010\n+1:a", COMPACT_AUTO, false, PLAN_FOLD, 0, 0},
@@ -181,8 +181,8 @@ static const struct plan_case cases[] = {
     /* healing of run b */
     {"^1" RUN_A RUN_B RUN_C "\n" TEN_ITEMS, COMPACT_HEAL, false, PLAN_MERGE, 1, 1},
     {"^1" RUN_A RUN_C "\n" TEN_ITEMS, COMPACT_HEAL, false, PLAN_NOTHING, 0, 0},
-    {"^1" RUN_A " -" NAME_B ".1\n", COMPACT_HEAL, false, PLAN_PURGE, 0, 0},
-    {"^1" RUN_A RUN_B GARBAGE GARBAGE "\n", COMPACT_HEAL, false, PLAN_PURGE_FIRST, 0, 0},
+    {"^1" RUN_A " -" NAME_B ".1\n", COMPACT_HEAL, false, PLAN_COLLECT, 0, 0},
+    {"^1" RUN_A RUN_B GARBAGE GARBAGE "\n", COMPACT_HEAL, false, PLAN_COLLECT_FIRST, 0, 0},
 };
 
 /* With the fold of the head's log. */
@@ -378,7 +378,7 @@ static struct head *after(struct head *head, struct plan plan, bool dropping, un
     layout_init(&layout, head);
     fold_init(&fold);
     bool clear = plan.kind == PLAN_CLEAR;
-    bool purge = plan.kind == PLAN_PURGE || plan.kind == PLAN_PURGE_FIRST;
+    bool collects = plan.kind == PLAN_COLLECT || plan.kind == PLAN_COLLECT_FIRST;
     bool whole = clear || fold_apply_entries(&fold, head->log);
     assert_true(whole);
     struct run run = {{test_name((char)('e' + *names % 20)), 1}, 500, 5};
@@ -386,12 +386,12 @@ static struct head *after(struct head *head, struct plan plan, bool dropping, un
         layout_drop_runs(&layout, plan.first, plan.count);
         layout_insert_run(&layout, plan.first, &run);
         (*names)++;
-    } else if (purge) {
+    } else if (collects) {
         layout.garbage_count = 0;
     } else if (clear || fold.cleared) {
         layout_drop_runs(&layout, 0, layout.run_count);
     }
-    carry.keep_ops = plan.kind == PLAN_MERGE || purge;
+    carry.keep_ops = plan.kind == PLAN_MERGE || collects;
     (void)layout_carry(&layout, head->log, &carry);
     if (plan.kind == PLAN_FLIP) {
         layout_insert_run(&layout, layout.run_count, &run);

@@ -6,7 +6,7 @@
  * When another writer was faster: all over again.
  *
  * The head of a lease expires by itself, a while after the lease, unless it names what is to be
- * purged.
+ * collected.
  */
 #ifndef LIST_CHANGE_LEASE_H
 #define LIST_CHANGE_LEASE_H

@@ -58,7 +58,7 @@ static bool is_due(struct op_compact *c)
 void cap_choose(struct op_compact *c)
 {
     if ((c->goal == COMPACT_AUTO || c->goal == COMPACT_FULL) && !c->cap_tried &&
-        c->plan.kind != PLAN_PURGE_FIRST && !c->head->is_cut && is_due(c)) {
+        c->plan.kind != PLAN_COLLECT_FIRST && !c->head->is_cut && is_due(c)) {
         c->plan.kind = PLAN_CAP;
     }
 }

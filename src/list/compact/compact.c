@@ -106,7 +106,7 @@ static bool may_go_on(const struct engine *e, const struct op_compact *c)
     if (c->result == STEP_FAILED) {
         /* The log must not fill up because some garbage, or a run, lies on a server that is down.
          */
-        return c->plan.kind == PLAN_PURGE_FIRST || c->plan.kind == PLAN_CAP;
+        return c->plan.kind == PLAN_COLLECT_FIRST || c->plan.kind == PLAN_CAP;
     }
     if (c->result == STEP_DONE) {
         return true;
@@ -150,7 +150,7 @@ static enum progress remove_whole_step(struct engine *e, struct op_compact *c,
     if (c->result == STEP_DONE) {
         finish_call(e, c, true);
         if (event->status == BE_STORED) {
-            CO_CALL(co, purge_behind_step(e, c, event));
+            CO_CALL(co, collect_behind_step(e, c, event));
         }
     }
     CO_END(co);
@@ -160,8 +160,9 @@ typedef enum progress plan_step(struct engine *e, struct op_compact *c,
                                 const struct op_event *event);
 
 static plan_step *const plan_steps[] = {
-    [PLAN_FOLD] = fold_step,           [PLAN_CLEAR] = fold_step,  [PLAN_FLIP] = flip_step,
-    [PLAN_MERGE] = merge_step,         [PLAN_PURGE] = purge_step, [PLAN_PURGE_FIRST] = purge_step,
+    [PLAN_FOLD] = fold_step,           [PLAN_CLEAR] = fold_step,
+    [PLAN_FLIP] = flip_step,           [PLAN_MERGE] = merge_step,
+    [PLAN_COLLECT] = collect_step,     [PLAN_COLLECT_FIRST] = collect_step,
     [PLAN_REMOVE] = remove_whole_step, [PLAN_CAP] = cap_step,
 };
 
@@ -254,7 +255,7 @@ struct plan compact_plan(const struct engine *e, struct op_compact *c)
     bool about_run = c->goal == COMPACT_HEAL || (c->goal == COMPACT_CLEAR && c->about_run);
     return plan_choose(c->head, compact_log(c), c->op.list->policy, list_log_limit(c->op.list),
                        c->goal, about_run ? &c->about.name : NULL, e->now.wall_s, c->over_s,
-                       c->purge_failed);
+                       c->collect_failed);
 }
 
 static void choose(struct engine *e, struct op_compact *c)
@@ -328,7 +329,7 @@ static void note_step(struct engine *e, struct op_compact *c)
         life_note(c);
     }
     c->did_something = c->did_something || c->result == STEP_DONE;
-    c->purge_failed = c->purge_failed || (failed && c->plan.kind == PLAN_PURGE_FIRST);
+    c->collect_failed = c->collect_failed || (failed && c->plan.kind == PLAN_COLLECT_FIRST);
     note_cleared(e, c);
     c->conflicts += c->result == STEP_CONFLICT;
 }
@@ -336,7 +337,7 @@ static void note_step(struct engine *e, struct op_compact *c)
 /* Does the plan say that nothing is left to do, or only what has failed? Then result says which. */
 static bool nothing_left(struct op_compact *c)
 {
-    bool again = c->purge_failed && c->plan.kind == PLAN_PURGE;
+    bool again = c->collect_failed && c->plan.kind == PLAN_COLLECT;
     if (again || c->plan.kind == PLAN_NOTHING) {
         c->result = again ? STEP_FAILED : STEP_DONE;
         return true;
@@ -363,7 +364,7 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
         }
     }
     for (;;) {
-        c->error[0] = c->purge_failed ? c->error[0] : '\0';
+        c->error[0] = c->collect_failed ? c->error[0] : '\0';
         op->takes_cut = takes_part(c);
         emit_get(e, op, TAG_HEAD);
         CO_AWAIT(co, "reading head to compact it");

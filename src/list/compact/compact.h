@@ -14,8 +14,8 @@
  * that a client asks for starts at once. What a merge streams is not in it: that has a limit of its
  * own, and takes its time.
  *
- * The order of writes is each step's: flip.c, merge.c, purge.c. An ldrop has one more, before them
- * all: with on_missing = create it empties the list by an append of '!'.
+ * The order of writes is each step's: flip.c, merge.c, collect.c. An ldrop has one more, before
+ * them all: with on_missing = create it empties the list by an append of '!'.
  */
 #ifndef LIST_COMPACT_COMPACT_H
 #define LIST_COMPACT_COMPACT_H
@@ -92,8 +92,8 @@ struct op_compact {
     unsigned tries;
     struct name_range about; /* COMPACT_HEAL, and COMPACT_CLEAR when about_run: compact_start_on */
     bool about_run;
-    bool is_late;      /* see compact_start */
-    bool purge_failed; /* PLAN_PURGE_FIRST; error says why */
+    bool is_late;        /* see compact_start */
+    bool collect_failed; /* PLAN_COLLECT_FIRST; error says why */
     char error[LIST_ERROR_MAX];
 
     struct run_writer writer;
@@ -114,12 +114,12 @@ struct op_compact {
     bool cap_tried;     /* whatever came of it: once */
     uint64_t capped_count, capped_cas, capped_epoch;
 
-    struct name_range *garbage; /* a purge: what it deletes */
+    struct name_range *garbage; /* collecting: what it deletes */
     bool *garbage_failed;
     size_t garbage_count, garbage_at;
     uint32_t garbage_number, garbage_end;
     bool garbage_cut;      /* some of it was left for another compaction */
-    uint64_t deleted_none; /* by all its purges: deletions that found nothing */
+    uint64_t deleted_none; /* when collecting: deletions that found nothing */
 };
 
 /* Builds the head to be published from the one read last (c->head), in a fresh block. NULL: the
@@ -128,13 +128,13 @@ typedef struct block *publish_build(struct engine *e, struct op_compact *c);
 
 enum progress flip_step(struct engine *e, struct op_compact *c, const struct op_event *event);
 enum progress merge_step(struct engine *e, struct op_compact *c, const struct op_event *event);
-enum progress purge_step(struct engine *e, struct op_compact *c, const struct op_event *event);
+enum progress collect_step(struct engine *e, struct op_compact *c, const struct op_event *event);
 /* Folds the log in place, or drops all content (PLAN_CLEAR). */
 enum progress fold_step(struct engine *e, struct op_compact *c, const struct op_event *event);
 enum progress remove_step(struct engine *e, struct op_compact *c, const struct op_event *event);
 /* Behind it, for a list that is gone: deletes all that the head named. */
-enum progress purge_behind_step(struct engine *e, struct op_compact *c,
-                                const struct op_event *event);
+enum progress collect_behind_step(struct engine *e, struct op_compact *c,
+                                  const struct op_event *event);
 
 /* cap.c: gives the head the cap that the file says. */
 enum progress cap_step(struct engine *e, struct op_compact *c, const struct op_event *event);

@@ -146,7 +146,7 @@ void life_choose(struct engine *e, struct op_compact *c)
     size_t first = 0;
     c->extends = false;
     if ((c->goal != COMPACT_AUTO && c->goal != COMPACT_FULL) || head->marks.absent ||
-        (kind != PLAN_NOTHING && kind != PLAN_MERGE && kind != PLAN_PURGE) ||
+        (kind != PLAN_NOTHING && kind != PLAN_MERGE && kind != PLAN_COLLECT) ||
         !list_is_short_lived(e, c->op.list, head)) {
         return;
     }

@@ -148,7 +148,7 @@ static struct plan plan_rest(const struct plan_input *in)
     bool dead = in->facts.has_dead &&
                 (in->goal != COMPACT_AUTO || head_front_bytes(head) > in->log_limit_bytes);
     if (head->garbage_count > 0 || dead) {
-        return (struct plan){.kind = PLAN_PURGE};
+        return (struct plan){.kind = PLAN_COLLECT};
     }
     /* Where lists come from another layout, a late head of theirs must find one. */
     bool create = in->policy->on_missing == ON_MISSING_CREATE;
@@ -288,7 +288,7 @@ static struct plan plan_absent(const struct plan_input *in, bool drops)
     } else if (drops && (facts->has_ops || facts->has_announcements || head->marks.lease != 0)) {
         plan.kind = PLAN_CLEAR;
     } else if (head->garbage_count > 0 || facts->has_dead) {
-        plan.kind = PLAN_PURGE;
+        plan.kind = PLAN_COLLECT;
     } else if (head_front_bytes(head) > limit && wins) {
         plan.kind = PLAN_FOLD;
     }
@@ -298,7 +298,7 @@ static struct plan plan_absent(const struct plan_input *in, bool drops)
 static struct plan choose(const struct head *head, const struct fold *log,
                           const struct list_policy *policy, size_t log_limit_bytes,
                           enum compact_goal goal, const struct name *run, int64_t now_s,
-                          int64_t over_s, bool purge_failed)
+                          int64_t over_s, bool collect_failed)
 {
     struct plan_input in = {.head = head,
                             .policy = policy,
@@ -318,8 +318,8 @@ static struct plan choose(const struct head *head, const struct fold *log,
     bool tidies = goal == COMPACT_AUTO || goal == COMPACT_FULL;
     bool cleared_below =
         in.facts.cleared && (head->run_count > 0 || in.facts.op_bytes != in.facts.folded_bytes);
-    if (!in.dropping && !purge_failed && is_littered(&in)) {
-        plan.kind = PLAN_PURGE_FIRST;
+    if (!in.dropping && !collect_failed && is_littered(&in)) {
+        plan.kind = PLAN_COLLECT_FIRST;
     } else if (in.absent) {
         return plan_absent(&in, drops);
     } else if (head->marks.absent) {
@@ -348,10 +348,10 @@ static struct plan choose(const struct head *head, const struct fold *log,
 struct plan plan_choose(const struct head *head, const struct fold *log,
                         const struct list_policy *policy, size_t log_limit_bytes,
                         enum compact_goal goal, const struct name *run, int64_t now_s,
-                        int64_t over_s, bool purge_failed)
+                        int64_t over_s, bool collect_failed)
 {
     struct plan plan =
-        choose(head, log, policy, log_limit_bytes, goal, run, now_s, over_s, purge_failed);
+        choose(head, log, policy, log_limit_bytes, goal, run, now_s, over_s, collect_failed);
     /* What stands behind a cut stays. */
     bool takes_all = plan.kind == PLAN_REMOVE || plan.kind == PLAN_CLEAR;
     return head->is_cut && takes_all ? (struct plan){.kind = PLAN_NOTHING} : plan;

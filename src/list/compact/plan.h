@@ -22,16 +22,16 @@ enum compact_goal {
 
 enum plan_kind {
     PLAN_NOTHING,
-    PLAN_FOLD,        /* fold the log in place; the runs go if all their items are over */
-    PLAN_CLEAR,       /* drop all content in place */
-    PLAN_FLIP,        /* the log becomes a run */
-    PLAN_MERGE,       /* runs first .. first+count-1 become one */
-    PLAN_PURGE,       /* delete what the header names as garbage, sweep dead announcements */
-    PLAN_PURGE_FIRST, /* the same before anything else, since these names are about to fill the
+    PLAN_FOLD,          /* fold the log in place; the runs go if all their items are over */
+    PLAN_CLEAR,         /* drop all content in place */
+    PLAN_FLIP,          /* the log becomes a run */
+    PLAN_MERGE,         /* runs first .. first+count-1 become one */
+    PLAN_COLLECT,       /* delete what the header names as garbage, sweep dead announcements */
+    PLAN_COLLECT_FIRST, /* the same before anything else, since these names are about to fill the
                          head */
-    PLAN_CAP,         /* the head gets the cap that the file says (cap.c) */
-    PLAN_REMOVE,      /* the head holds nothing that is to stay: remove it, and what it names. Of a
-                         list that is missing, it says no more than that */
+    PLAN_CAP,           /* the head gets the cap that the file says (cap.c) */
+    PLAN_REMOVE, /* the head holds nothing that is to stay: remove it, and what it names. Of a
+                    list that is missing, it says no more than that */
 };
 
 struct plan {
@@ -43,12 +43,12 @@ struct plan {
  * run: the one to be written anew (COMPACT_HEAL), or the damaged one (COMPACT_CLEAR: nothing is
  * cleared when the head does not name it, or not any more); NULL for other goals and for a list
  * that is cleared unconditionally. now_s: wall clock. over_s: items that were over in that second
- * are to go, the same one for a whole compaction. purge_failed: a PLAN_PURGE_FIRST of this
+ * are to go, the same one for a whole compaction. collect_failed: a PLAN_COLLECT_FIRST of this
  * compaction has failed, so there is none any more. */
 struct plan plan_choose(const struct head *head, const struct fold *log,
                         const struct list_policy *policy, size_t log_limit_bytes,
                         enum compact_goal goal, const struct name *run, int64_t now_s,
-                        int64_t over_s, bool purge_failed);
+                        int64_t over_s, bool collect_failed);
 
 /* Memory that the fold of so many bytes of a log takes, as expected. */
 uint64_t plan_fold_bytes(uint64_t bytes);

@@ -37,7 +37,8 @@
     METRIC(transaction_age, "seconds since the oldest of these began") \
     METRIC(list_transactions_finished, \
            "committed transactions of dead proxies of which all lists were told") \
-    METRIC(list_purges_cut, "purges that left names in a head: more than can have been stored") \
+    METRIC(list_purges_cut, \
+           "garbage that was left in a head: more names than can have been stored") \
     METRIC(list_intents_settled, \
            "intents of changes of several lists that were met before they were decided") \
     METRIC(list_intents_pushed, "aborts sent because such a change was not decided in time") \

@@ -27,7 +27,7 @@ bool lease_is_over(const struct head_marks *marks, int64_t now_s);
  * may this absent head be removed? One whose lease is over may be filled by its late owner until it
  * expires. */
 bool absent_may_go(const struct head *head, int64_t now_s);
-/* Is there something to be purged in an absent head by now, or may it go? grace_s: of
+/* Is there something to be collected in an absent head by now, or may it go? grace_s: of
  * announcements.
  */
 bool absent_is_idle(const struct head *head, int64_t now_s, int64_t grace_s);

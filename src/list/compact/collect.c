@@ -2,12 +2,12 @@
 /*
  * The small steps of a compaction.
  *
- * Purge. Order of writes: DELETE every sublist that the header names as garbage; then ONE CAS that
- * takes off the header those names whose every answer was definite. Names never come back into use,
- * so deleting twice is harmless. Announcements of dead proxies become garbage by the same CAS, to
- * be deleted next time. One that was only paused may write under such a name behind that: it cannot
- * publish, since its announcement has gone, and deletes what it has written. When it dies before,
- * that is left to scripts/sweep.
+ * Collecting. Order of writes: DELETE every sublist that the header names as garbage; then ONE CAS
+ * that takes off the header those names whose every answer was definite. Names never come back into
+ * use, so deleting twice is harmless. Announcements of dead proxies become garbage by the same CAS,
+ * to be deleted next time. One that was only paused may write under such a name behind that: it
+ * cannot publish, since its announcement has gone, and deletes what it has written. When it dies
+ * before, that is left to scripts/sweep.
  *
  * Fold. ONE CAS: the log replaced by what it amounts to. Clear. ONE CAS: all content dropped, runs
  * become garbage. Remove. ONE CAS-guarded delete of the head; then DELETE of what it named. A proxy
@@ -60,7 +60,7 @@ static void copy_garbage(struct op_compact *c, const struct name_range *garbage,
     begin_garbage(c, 0);
 }
 
-/* Which deletion a request of a purge is: in its tag. */
+/* Which deletion a request of a collecting step is: in its tag. */
 static uint64_t drop_tag(size_t garbage, uint32_t number)
 {
     return TAG_DROP + garbage + ((uint64_t)number << 32);
@@ -101,7 +101,7 @@ static void take_dropped(struct op_compact *c, const struct op_event *event)
     }
 }
 
-static struct block *build_purged(struct engine *e, struct op_compact *c)
+static struct block *build_collected(struct engine *e, struct op_compact *c)
 {
     /* Where the list is missing already, what another client has begun to fill stays. */
     bool refuse = c->op.list->policy->on_missing == ON_MISSING_REFUSE;
@@ -150,7 +150,7 @@ static enum progress rewrite_step(struct engine *e, struct op_compact *c,
     CO_END(co);
 }
 
-enum progress purge_step(struct engine *e, struct op_compact *c, const struct op_event *event)
+enum progress collect_step(struct engine *e, struct op_compact *c, const struct op_event *event)
 {
     struct co *co = &c->op.co;
     CO_BEGIN(co);
@@ -160,7 +160,7 @@ enum progress purge_step(struct engine *e, struct op_compact *c, const struct op
         take_dropped(c, event);
     }
     metric_add(e->metrics, METRIC_list_purges_cut, c->garbage_cut);
-    CO_CALL(co, rewrite_step(e, c, event, build_purged));
+    CO_CALL(co, rewrite_step(e, c, event, build_collected));
     if (c->result == STEP_DONE && any_failed(c)) {
         c->result = STEP_FAILED;
     }
@@ -273,8 +273,8 @@ static bool keep_failed(struct op_compact *c)
     return n > 0;
 }
 
-enum progress purge_behind_step(struct engine *e, struct op_compact *c,
-                                const struct op_event *event)
+enum progress collect_behind_step(struct engine *e, struct op_compact *c,
+                                  const struct op_event *event)
 {
     struct co *co = &c->op.co;
     CO_BEGIN(co);
