@@ -137,6 +137,20 @@ def test_delete_says_whether_there_was_something(conn, key):
     assert conn.cmd(f"delete {key}") == b"NOT_FOUND"
 
 
+@pytest.mark.config(**{"lists m-": {"bridge": "yes", "dialect": "simple", "migrate": "native"}})
+def test_delete_of_a_list_that_may_move_says_nothing(conn, memcached):
+    """It removes either layout, and does not tell what there was."""
+    for text in (None, b"a,b,", None):
+        with Conn(memcached.port) as plain:
+            assert text is None or plain.set("m-x", text) == b"STORED"
+        assert conn.cmd("delete m-x") == b"DELETED"
+        assert conn.get("m-x") is None
+        assert conn.cmd("md m-x") == b"HD"
+    assert store(conn, "append", "m-x", "a") == b"STORED"
+    assert conn.cmd("delete m-x") == b"DELETED"
+    assert conn.get("m-x") is None
+
+
 @pytest.mark.parametrize("key", ("b-x", "s-x"))
 def test_delete_in_one_packet_with_changes(conn, key):
     conn.send(f"delete {key}\r\nappend {key} 0 0 1\r\na\r\ndelete {key}\r\nget {key}\r\n"
