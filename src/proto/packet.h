@@ -94,6 +94,7 @@ enum binary_opcode {
     STATUS(0x31, RATE_EGRESS, "rate limit of data received") \
     STATUS(0x32, RATE_CONNECTIONS, "limit of connections") \
     STATUS(0x33, RATE_REQUESTS, "rate limit of requests") \
+    STATUS(0x34, SCOPE_FULL, "the scope is as large as it may be: it takes no more data") \
     STATUS(0x35, BUCKET_FULL, "the bucket is as large as it may be: it takes no more data") \
     STATUS(0x36, RESIDENT_RATIO, \
            "too little of the bucket fits into memory: it takes no more data") \

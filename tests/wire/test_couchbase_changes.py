@@ -232,6 +232,7 @@ def test_what_does_not_pass_ends_with_the_timeout(cluster, conn, status, text):
     (0x24, b"the user has no access (0x24)"),
     (0x26, b"the node does not have the encryption key (0x26)"),
     (0x30, b"rate limit of data sent (0x30)"),
+    (0x34, b"the scope is as large as it may be: it takes no more data (0x34)"),
     (0x35, b"the bucket is as large as it may be: it takes no more data (0x35)"),
     (0x38, b"too little room on a node's disk: the bucket takes no more data (0x38)"),
     (0x80, b"the server does not know a frame of this request (0x80)"),
