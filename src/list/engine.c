@@ -505,7 +505,7 @@ uint64_t engine_run(struct engine *e, struct now now)
     e->now = now;
     queue_arrived(e);
     if (deadline_is_due(e)) {
-        deadline_pass(e, schedule_late);
+        deadline_pass(e, schedule_wait_reason);
     }
     run_due_timers(e);
     run_runnable(e);

@@ -320,7 +320,8 @@ static void take_turns(struct start *start)
     }
 }
 
-const char *schedule_late(const struct list *list, const struct list_call *call, unsigned *metric)
+const char *schedule_wait_reason(const struct list *list, const struct list_call *call,
+                                 unsigned *metric)
 {
     enum list_kind kind = list_verb_kind(call->verb);
     if (!list->is_native) {

@@ -11,6 +11,6 @@
 void schedule_list(struct engine *e, struct list *list);
 
 /* Why a call waited that was not started. Lists of other layouts have no reasons of their own. */
-late_reason schedule_late;
+wait_reason schedule_wait_reason;
 
 #endif

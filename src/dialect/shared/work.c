@@ -235,7 +235,7 @@ static void leave_ghost(struct engine *e, struct work *w, struct list_call *call
 }
 
 /* The operation's late. */
-static enum list_known work_late(struct engine *e, struct op *op, struct list_call *call)
+static enum list_known work_let_go(struct engine *e, struct op *op, struct list_call *call)
 {
     struct work *w = (struct work *)op;
     bool only = call == TAILQ_FIRST(&w->calls) && TAILQ_NEXT(call, link) == NULL;
@@ -354,7 +354,7 @@ struct work *work_create(struct engine *e, struct list *list, enum lane lane, wo
     }
     w->lane = lane;
     w->run = run;
-    w->op.late = work_late;
+    w->op.let_go = work_let_go;
     arena_init(&w->kept);
     TAILQ_INIT(&w->calls);
     TAILQ_INIT(&w->written);

@@ -153,7 +153,7 @@ static enum progress step_alone(struct engine *e, struct op *op, const struct op
     return cas_step(e, (struct op_cas *)op, event);
 }
 
-static enum list_known cas_late(struct engine *e, struct op *op, struct list_call *call)
+static enum list_known cas_let_go(struct engine *e, struct op *op, struct list_call *call)
 {
     struct op_cas *x = (struct op_cas *)op;
     if (x->kind->let_go != NULL) {
@@ -183,7 +183,7 @@ void *cas_create(struct engine *e, struct list *list, struct op **place, size_t 
                  const struct cas_kind *kind, op_step *step)
 {
     struct op_cas *x = op_create(e, list, size, step != NULL ? step : step_alone, cas_fini);
-    x->op.late = cas_late;
+    x->op.let_go = cas_let_go;
     x->kind = kind;
     x->busy = "busy, nothing done: other writers were faster each time";
     TAILQ_INIT(&x->calls);

@@ -518,7 +518,7 @@ static enum progress forget_step(struct engine *e, struct op *op, const struct o
     CO_END(co);
 }
 
-static enum list_known forget_late(struct engine *e, struct op *op, struct list_call *call)
+static enum list_known forget_let_go(struct engine *e, struct op *op, struct list_call *call)
 {
     struct op_forget *f = (struct op_forget *)op;
     char known[LIST_ERROR_MAX];
@@ -545,7 +545,7 @@ static void forget_fini(struct engine *e, struct op *op)
 void forget_start(struct engine *e, struct list *list, struct list_call *call)
 {
     struct op_forget *f = op_create(e, list, sizeof *f, forget_step, forget_fini);
-    f->op.late = forget_late;
+    f->op.let_go = forget_let_go;
     f->call = call;
     call->op = &f->op;
     f->entries = block_new(BLOCK_BYTES);

@@ -835,7 +835,7 @@ static enum progress put_step(struct engine *e, struct op *op, const struct op_e
     CO_END(co);
 }
 
-static enum list_known put_late(struct engine *e, struct op *op, struct list_call *call)
+static enum list_known put_let_go(struct engine *e, struct op *op, struct list_call *call)
 {
     struct op_put *p = (struct op_put *)op;
     CHECK(p->call == call);
@@ -867,7 +867,7 @@ static void put_fini(struct engine *e, struct op *op)
 void put_start(struct engine *e, struct list *list, struct list_call *call)
 {
     struct op_put *p = op_create(e, list, sizeof *p, put_step, put_fini);
-    p->op.late = put_late;
+    p->op.let_go = put_let_go;
     p->call = call;
     call->op = &p->op;
     fold_init(&p->items);

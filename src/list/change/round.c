@@ -59,7 +59,7 @@ static void renew_batch(struct op_round *round)
 }
 
 /* The same, if there are fewer than before. */
-static void forget_late(struct op_round *round)
+static void forget_over(struct op_round *round)
 {
     if (round->fewer) {
         renew_batch(round);
@@ -437,7 +437,7 @@ static enum progress create_step(struct engine *e, struct op_round *round,
         if (TAILQ_EMPTY(&round->writes)) {
             break; /* their time was over */
         }
-        forget_late(round);
+        forget_over(round);
         if (got == GOT_ERROR) {
             fail_writes(e, round, round->error);
             break;
@@ -504,7 +504,7 @@ static enum progress round_step(struct engine *e, struct op *op, const struct op
         if (round->looked != GOT_ABSENT) {
             head_unref(&round->found);
         }
-        forget_late(round);
+        forget_over(round);
         list->round_writes = !TAILQ_EMPTY(&round->writes);
     }
     if (!round->has_looked) {
@@ -542,7 +542,7 @@ static enum progress round_step(struct engine *e, struct op *op, const struct op
     CO_END(co);
 }
 
-static enum list_known round_late(struct engine *e, struct op *op, struct list_call *call)
+static enum list_known round_let_go(struct engine *e, struct op *op, struct list_call *call)
 {
     struct op_round *round = (struct op_round *)op;
     (void)e;
@@ -570,7 +570,7 @@ static void round_fini(struct engine *e, struct op *op)
 struct op_round *round_create(struct engine *e, struct list *list)
 {
     struct op_round *round = op_create(e, list, sizeof *round, round_step, round_fini);
-    round->op.late = round_late;
+    round->op.let_go = round_let_go;
     TAILQ_INIT(&round->writes);
     TAILQ_INIT(&round->reads);
     op_enter(&round->op, &list->round);

@@ -427,7 +427,7 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
 
 /* An lcompact ends as soon as the list is in order. An ldrop that has emptied the list is tidied up
  * behind; one that has not is not to do it any more. */
-static enum list_known compact_late(struct engine *e, struct op *op, struct list_call *call)
+static enum list_known compact_let_go(struct engine *e, struct op *op, struct list_call *call)
 {
     struct op_compact *c = (struct op_compact *)op;
     c->call = NULL;
@@ -494,7 +494,7 @@ void compact_start_for(struct engine *e, struct list *list, struct list_call *ca
     struct op_compact *c = create(e, list, drops ? COMPACT_DROP : COMPACT_FULL);
     c->call = call;
     c->drops = drops;
-    c->op.late = compact_late;
+    c->op.let_go = compact_let_go;
     if (call->deadline_us > c->until_us || call->verb == LIST_COMPACT) {
         c->until_us = call->deadline_us != 0 ? call->deadline_us : UINT64_MAX;
     }

@@ -67,10 +67,10 @@ static const char *waits_for(const struct engine *e, const struct list *list)
                : "a busy worker: nothing was under way for this list";
 }
 
-static RARE void log_late(struct engine *e, const struct list *list)
+static RARE void log_over(struct engine *e, const struct list *list)
 {
     char key[128], more[LOG_MORE_MAX];
-    if (log_limit_pass(&e->late_log, e->now.wall_s, "events", more)) {
+    if (log_limit_pass(&e->over_log, e->now.wall_s, "events", more)) {
         log_warn("list %s: requests ended at their deadline; what they waited for: %s%s",
                  slice_escape(list_key(list), key, sizeof key), waits_for(e, list), more);
     }
@@ -90,7 +90,7 @@ static const char *text_of(const struct list_call *call, enum list_known known)
 
 /* It was not started. */
 static void expire_waiting(struct engine *e, struct list *list, struct list_call *call,
-                           late_reason *reason)
+                           wait_reason *reason)
 {
     struct pass pass = {.e = e, .list = list};
     unsigned metric = METRIC_list_timeouts;
@@ -114,7 +114,7 @@ static void end_started(struct engine *e, struct list_call *call,
 {
     struct list *list = call->list;
     struct op *op = call->op;
-    enum list_known known = op->late(e, op, call);
+    enum list_known known = op->let_go(e, op, call);
     chain_clear(&call->answer);
     call->op = NULL;
     if (known == KNOWN_DONE || known == KNOWN_TOLD) {
@@ -128,12 +128,12 @@ static void end_started(struct engine *e, struct list_call *call,
     call_fail(e, list, call, "%s", text(call, known));
 }
 
-static void expire(struct engine *e, struct list_call *call, late_reason *reason)
+static void expire(struct engine *e, struct list_call *call, wait_reason *reason)
 {
     struct list *list = call->list;
     deadline_stop(call);
     metric_inc(e->metrics, METRIC_deadlines_over);
-    log_late(e, list);
+    log_over(e, list);
     if (call->op == NULL) {
         expire_waiting(e, list, call, reason);
     } else {
@@ -156,7 +156,7 @@ void deadline_end_for_memory(struct engine *e, struct list_call *call)
     end_started(e, call, memory_text);
 }
 
-static void expire_queue(struct engine *e, struct due_queue *queue, late_reason *reason)
+static void expire_queue(struct engine *e, struct due_queue *queue, wait_reason *reason)
 {
     struct list_call *call;
     while ((call = TAILQ_FIRST(queue)) != NULL && call->deadline_us <= e->now.mono_us) {
@@ -164,7 +164,7 @@ static void expire_queue(struct engine *e, struct due_queue *queue, late_reason 
     }
 }
 
-void deadline_pass(struct engine *e, late_reason *reason)
+void deadline_pass(struct engine *e, wait_reason *reason)
 {
     timer_stop(&e->timers, &e->deadline_timer);
     expire_queue(e, &e->due, reason);

@@ -3,8 +3,8 @@
  * Deadlines: each call is answered by its own, whatever it waits for by then.
  *
  *     in the queue        it was not started: nothing done
- *     in an operation     the operation lets go of it (op.late) and says what is known; it goes on
- *                         where others need it, or where the list is to be left in order
+ *     in an operation     the operation lets go of it (op.let_go) and says what is known; it goes
+ * on where others need it, or where the list is to be left in order
  *
  * Calls are kept in the order of their deadlines, and one timer stands for all: it is set for the
  * earliest that was known when it was set, so most calls come and go without touching it.
@@ -27,11 +27,11 @@ static inline bool deadline_is_due(const struct engine *e)
 }
 /* Why a call that was not started has waited until its deadline: the text behind SERVER_ERROR, with
  * its counter. NULL: only for the calls before it. */
-typedef const char *late_reason(const struct list *list, const struct list_call *call,
+typedef const char *wait_reason(const struct list *list, const struct list_call *call,
                                 unsigned *metric);
 /* Answers all calls whose time is over; reason explains those that were not started. Must not be
  * called from within an operation. */
-void deadline_pass(struct engine *e, late_reason *reason);
+void deadline_pass(struct engine *e, wait_reason *reason);
 /* The same for one call that has been started, because there is no memory for it. */
 void deadline_end_for_memory(struct engine *e, struct list_call *call);
 /* The same, because no client takes its answer. */

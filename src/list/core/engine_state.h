@@ -56,7 +56,7 @@ struct engine {
     struct call_queue done;
     struct log_limit damaged_log;
     struct log_limit foreign_log;
-    struct log_limit late_log;
+    struct log_limit over_log;
 };
 
 /* When an item expires that has so many seconds left; 0: never. */

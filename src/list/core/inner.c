@@ -45,7 +45,7 @@ static void let_go(struct engine *e, struct list_call *call)
         TAILQ_REMOVE(&list->queue, call, link);
         return;
     }
-    (void)op->late(e, op, call);
+    (void)op->let_go(e, op, call);
     TAILQ_REMOVE(&list->active, call, active);
     lists_mark_ready(&e->lists, list);
 }

@@ -51,13 +51,13 @@ typedef enum progress op_step(struct engine *e, struct op *op, const struct op_e
 typedef void op_fini(struct engine *e, struct op *op);
 /* The time of one of its calls is over: lets go of the call, whose items may be gone afterwards,
  * and says what is known of it. The operation may end by this (op_abort). */
-typedef enum list_known op_late(struct engine *e, struct op *op, struct list_call *call);
+typedef enum list_known op_let_go(struct engine *e, struct op *op, struct list_call *call);
 
 struct op {
     struct co co;
     op_step *step;
     op_fini *fini;
-    op_late *late;     /* NULL: it carries no calls */
+    op_let_go *let_go; /* NULL: it carries no calls */
     size_t size_bytes; /* of the whole struct, as op_create allocated it */
     struct list *list;
     struct op **place;    /* of the list's, that it has: see lists.h. NULL: none */

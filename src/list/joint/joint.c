@@ -267,14 +267,14 @@ static bool can_be_made(const struct source *s)
 }
 
 /* Chooses which of the missing lists gets no head: one that can get none, or the last one. */
-static bool choose_late(struct joint *j)
+static bool choose_alone(struct joint *j)
 {
     size_t none = 0;
-    j->late = 0;
+    j->alone = 0;
     for (size_t i = 0; i < j->source_count; i++) {
         const struct source *s = &j->sources[i];
         if (s->missing && (none == 0 || !can_be_made(s))) {
-            j->late = i;
+            j->alone = i;
         }
         none += s->missing && !can_be_made(s);
     }
@@ -283,7 +283,7 @@ static bool choose_late(struct joint *j)
         fail(j, JOINT_FAILED,
              "%zu of the lists are missing, and nothing proves that they were at the same instant: "
              "ask for %s and the others one by one",
-             none, slice_escape(list_key(j->sources[j->late].list), key, sizeof key));
+             none, slice_escape(list_key(j->sources[j->alone].list), key, sizeof key));
     }
     return none <= 1;
 }
@@ -316,11 +316,11 @@ static enum progress make_step(struct engine *e, struct joint *j, const struct o
 {
     struct co *co = &j->op->co;
     CO_BEGIN(co);
-    if (!choose_late(j)) {
+    if (!choose_alone(j)) {
         CO_RETURN(co);
     }
     for (size_t i = 0; i < j->source_count; i++) {
-        if (j->sources[i].missing && i != j->late) {
+        if (j->sources[i].missing && i != j->alone) {
             make_head(e, j, i);
         }
     }
@@ -333,7 +333,7 @@ static enum progress make_step(struct engine *e, struct joint *j, const struct o
     }
     j->making = false;
     for (size_t i = 0; i < j->source_count && j->state == JOINT_OK; i++) {
-        if (j->sources[i].missing && i != j->late) {
+        if (j->sources[i].missing && i != j->alone) {
             look_at(e, j, &j->sources[i]);
         }
     }
@@ -467,7 +467,7 @@ static enum progress try_step(struct engine *e, struct joint *j, const struct op
     if (j->state != JOINT_OK || j->over || missing_decides(j) || j->source_count == 1) {
         CO_RETURN(co);
     }
-    j->late = SIZE_MAX;
+    j->alone = SIZE_MAX;
     if (count_missing(j) > 1) {
         CO_CALL(co, make_step(e, j, event));
     }
@@ -476,13 +476,13 @@ static enum progress try_step(struct engine *e, struct joint *j, const struct op
     }
     if (count_missing(j) == 1) {
         for (size_t i = 0; i < j->source_count; i++) {
-            j->late = j->sources[i].missing ? i : j->late;
+            j->alone = j->sources[i].missing ? i : j->alone;
         }
-        look_at(e, j, &j->sources[j->late]);
+        look_at(e, j, &j->sources[j->alone]);
         while (is_looking(j)) {
             CO_AWAIT(co, "looking again whether a list is missing");
         }
-        take_look(j, &j->sources[j->late]);
+        take_look(j, &j->sources[j->alone]);
     }
     j->changed = count_missing(j) > 1;
     if (j->state == JOINT_OK && !j->over && !j->changed) {

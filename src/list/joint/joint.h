@@ -73,7 +73,7 @@ struct joint {
     size_t arg_count;
     size_t memory_bytes; /* of both */
     unsigned tries, rounds;
-    size_t late; /* the source that is looked at behind the others */
+    size_t alone; /* the source that is looked at behind the others */
     bool changed;
     bool making;   /* heads for missing lists are on their way */
     bool empty;    /* a missing list makes the result empty */

@@ -214,7 +214,7 @@ enum progress joint_read_step(struct engine *e, struct op *op, const struct op_e
 }
 
 /* Heads that were made are removed all the same. */
-static enum list_known joint_read_late(struct engine *e, struct op *op, struct list_call *call)
+static enum list_known joint_read_let_go(struct engine *e, struct op *op, struct list_call *call)
 {
     struct op_joint_read *o = (struct op_joint_read *)op;
     CHECK(o->call == call);
@@ -237,7 +237,7 @@ static void joint_read_fini(struct engine *e, struct op *op)
 void joint_read_start(struct engine *e, struct list *list, struct list_call *call)
 {
     struct op_joint_read *o = op_create(e, list, sizeof *o, joint_read_step, joint_read_fini);
-    o->op.late = joint_read_late;
+    o->op.let_go = joint_read_let_go;
     o->call = call;
     call->op = &o->op;
     joint_init(e, &o->joint, &o->op, call, o->error);

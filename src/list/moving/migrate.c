@@ -63,7 +63,7 @@ static enum progress migrate_step(struct engine *e, struct op *op, const struct 
     CO_END(co);
 }
 
-static enum list_known migrate_late(struct engine *e, struct op *op, struct list_call *call)
+static enum list_known migrate_let_go(struct engine *e, struct op *op, struct list_call *call)
 {
     struct op_migrate *m = (struct op_migrate *)op;
     (void)e;
@@ -85,7 +85,7 @@ void migrate_start(struct engine *e, struct list *list, struct list_call *call)
 {
     struct op_migrate *m = op_create(e, list, sizeof *m, migrate_step, migrate_fini);
     m->call = call;
-    m->op.late = migrate_late;
+    m->op.let_go = migrate_let_go;
     call->op = &m->op;
     op_run(e, &m->op);
 }

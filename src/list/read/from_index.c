@@ -665,7 +665,7 @@ static enum progress index_step(struct engine *e, struct op *op, const struct op
 }
 
 /* What was begun for it goes on: the next read has it. */
-static enum list_known index_late(struct engine *e, struct op *op, struct list_call *call)
+static enum list_known index_let_go(struct engine *e, struct op *op, struct list_call *call)
 {
     struct op_index *o = (struct op_index *)op;
     (void)e;
@@ -765,7 +765,7 @@ void index_start_reads(struct engine *e, struct list *list, struct call_queue *c
         }
         if (o == NULL) {
             o = op_create(e, list, sizeof *o, index_step, index_fini);
-            o->op.late = index_late;
+            o->op.let_go = index_let_go;
             o->lists = &e->lists;
             TAILQ_INIT(&o->calls);
             (void)lists_get_outline(&e->lists, list);

@@ -483,7 +483,7 @@ static enum progress read_step(struct engine *e, struct op *op, const struct op_
     CO_END(co);
 }
 
-static enum list_known read_late(struct engine *e, struct op *op, struct list_call *call)
+static enum list_known read_let_go(struct engine *e, struct op *op, struct list_call *call)
 {
     (void)call;
     op_abort(e, op);
@@ -532,7 +532,7 @@ void read_start(struct engine *e, struct list *list, struct list_call *call, str
         return;
     }
     struct op_read *r = op_create(e, list, sizeof *r, read_step, read_fini);
-    r->op.late = read_late;
+    r->op.let_go = read_let_go;
     r->call = call;
     call->op = &r->op;
     r->head = head_ref(head);

@@ -209,7 +209,7 @@ static enum progress view_step(struct engine *e, struct op *op, const struct op_
 }
 
 /* The view is made all the same: the next read has it. */
-static enum list_known view_late(struct engine *e, struct op *op, struct list_call *call)
+static enum list_known view_let_go(struct engine *e, struct op *op, struct list_call *call)
 {
     struct op_view *o = (struct op_view *)op;
     (void)e;
@@ -237,7 +237,7 @@ static void build(struct engine *e, struct list *list, struct call_queue *calls,
     bool starts = o == NULL;
     if (starts) {
         o = op_create(e, list, sizeof *o, view_step, view_op_fini);
-        o->op.late = view_late;
+        o->op.let_go = view_let_go;
         o->lists = &e->lists;
         TAILQ_INIT(&o->calls);
         op_enter(&o->op, &list->viewing);

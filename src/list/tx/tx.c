@@ -431,7 +431,7 @@ static enum progress tx_step(struct engine *e, struct op *op, const struct op_ev
 }
 
 /* Before &c nothing was done, and nothing will be: what was announced is aborted. */
-static enum list_known tx_late(struct engine *e, struct op *op, struct list_call *call)
+static enum list_known tx_let_go(struct engine *e, struct op *op, struct list_call *call)
 {
     struct op_tx *o = (struct op_tx *)op;
     CHECK(o->call == call);
@@ -460,7 +460,7 @@ static void tx_fini(struct engine *e, struct op *op)
 void tx_start(struct engine *e, struct list *list, struct list_call *call)
 {
     struct op_tx *o = op_create(e, list, sizeof *o, tx_step, tx_fini);
-    o->op.late = tx_late;
+    o->op.let_go = tx_let_go;
     o->call = call;
     o->verb = call->verb;
     o->count = call->count;
