@@ -21,7 +21,7 @@
 #include "list/core/op.h"
 #include "list/core/run_index.h"
 #include "list/engine.h"
-#include "several.h"
+#include "tx.h"
 
 #define CALLS_MAX 40
 #define CALL_ITEMS_MAX 12
@@ -39,7 +39,7 @@
 struct fuzz_call {
     struct list_call call;
     struct slice items[CALL_ITEMS_MAX];
-    struct several several;
+    struct tx_lists tx;
     bool open;
 };
 
@@ -301,7 +301,7 @@ static void submit(struct world *w)
         c->call.count = (int8_t)input_byte(&w->in);
     }
     if (list_verb_kind(verb) == LIST_KIND_TX) {
-        several_fill(&c->several, &c->call, keys, &w->in);
+        tx_lists_fill(&c->tx, &c->call, keys, &w->in);
     }
     if (list_verb_has(verb, LIST_PAGES)) {
         c->items[c->call.item_count++] = fuzz_item(input_byte(&w->in));

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "pops.h"
-#include "several.h"
+#include "joint.h"
 #include "tags.h"
 #include "txs.h"
 #include "world.h"
@@ -252,7 +252,7 @@ static void ask_alone(struct client *client)
     if (is_tx(call)) {
         txs_choose(client, call);
     } else {
-        several_choose(client, call);
+        joint_call_choose(client, call);
     }
     if (ranges_have(&w->p.without_calls, call->number)) {
         client->alone = false;
@@ -276,7 +276,7 @@ void client_think(struct client *client)
         return;
     }
     if (client->alone || txs_wants(client, &client->alone_verb) ||
-        several_wants(client, &client->alone_verb)) {
+        joint_call_wants(client, &client->alone_verb)) {
         ask_alone(client);
         return;
     }

@@ -2,7 +2,7 @@
 /* Calls as text, for people. */
 #include <stdio.h>
 
-#include "several.h"
+#include "joint.h"
 #include "txs.h"
 
 static const char *status_name(enum list_status status)
@@ -19,7 +19,7 @@ void call_describe(const struct sim_call *call, char *out, size_t cap)
     if (is_tx(call) && (size_t)n < cap) {
         n += (int)txs_describe(call, out + n, cap - (size_t)n);
     }
-    for (unsigned i = !several_stores(call);
+    for (unsigned i = !joint_call_stores(call);
          !is_tx(call) && i < call->list_count && (size_t)n < cap; i++) {
         n += snprintf(out + n, cap - (size_t)n, " L%u", call->lists[i]);
     }

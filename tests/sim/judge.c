@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "several.h"
+#include "joint.h"
 #include "oracle.h"
 #include "pops.h"
 #include "rollback.h"
@@ -494,7 +494,7 @@ static void judge_change(struct oracle *o, struct session_model *session, struct
         wrong(o, call, "no lease would give this answer");
     }
     if (call->applied > 0 && (c->status == LIST_OK || c->verb == LIST_DROP)) {
-        bool counts = exact || several_stores(call);
+        bool counts = exact || joint_call_stores(call);
         if (counts && (c->number < call->expected || c->number > call->expected + call->more)) {
             wrong(o, call, "wrong number");
         }
@@ -559,8 +559,8 @@ void oracle_judge(struct oracle *o, struct session_model *session, struct sim_ca
         if (what != NULL) {
             wrong(o, call, what);
         }
-    } else if (is_joint(call) && (!several_stores(call) || call->call.status == LIST_MISSING)) {
-        if (!several_is_right(o, call)) {
+    } else if (is_joint(call) && (!joint_call_stores(call) || call->call.status == LIST_MISSING)) {
+        if (!joint_call_is_right(o, call)) {
             wrong(o, call, "at no instant would the lists together give this answer");
         }
     } else if (call->call.verb == LIST_PURGE) {

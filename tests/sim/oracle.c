@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "several.h"
+#include "joint.h"
 #include "list/format/head.h"
 #include "outside.h"
 #include "pops.h"
@@ -204,8 +204,8 @@ static void apply_put(struct oracle *o, struct ids *items, struct sim_call *call
          !oracle_version_is(o, call->list, c->expected, l->count - 1))) {
         wrong_effect(call, "a put took effect though its condition does not hold");
     }
-    if (several_stores(call)) {
-        several_apply(o, items, call, now_s);
+    if (joint_call_stores(call)) {
+        joint_call_apply(o, items, call, now_s);
         return;
     }
     if (c->condition == LIST_IF_LEASED) {
@@ -599,7 +599,7 @@ void oracle_submitted(struct oracle *o, struct sim_call *call, int64_t now_s)
     }
     call->damage_seen = l->damaged;
     call->start_damage = l->damage_count;
-    several_asked(o, call);
+    joint_call_asked(o, call);
     TAILQ_INSERT_TAIL(&o->sessions[call->session].calls, call, link);
     tags_asked(o, call);
     if (o->outside != NULL) {
@@ -621,7 +621,7 @@ void oracle_done(struct oracle *o, struct sim_call *call, int64_t now_s)
     call->done_version = l->count - 1;
     call->tidy_seen = l->tidy || l->tidy_until > call->asked;
     call->damage_seen = call->damage_seen || l->damage_count != call->start_damage;
-    several_answered(o, call);
+    joint_call_answered(o, call);
     if (o->outside != NULL) {
         outside_answered(o->outside, call);
         TAILQ_REMOVE(&session->calls, call, link);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "../history/history.h"
-#include "several.h"
+#include "joint.h"
 #include "world.h"
 
 /* Per list, when the hints are of no use; a second or so. More may be needed: such a history is

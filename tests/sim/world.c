@@ -7,7 +7,7 @@
 
 #include "../world/settings.h"
 #include "config/reload.h"
-#include "several.h"
+#include "joint.h"
 #include "txs.h"
 
 /* Virtual time in which everything must come to rest once faults have ended. */
@@ -430,7 +430,7 @@ static void sim_fini(struct sim_world *w)
         struct sim_call *call = w->all_calls;
         w->all_calls = call->next;
         chain_fini(&call->call.answer);
-        several_fini(call);
+        joint_call_fini(call);
         free(call->plan);
         ids_fini(&call->answer);
         ids_fini(&call->took);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "several.h"
+#include "joint.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "list/joint/verb.h"
 #include "world.h"
 
-bool several_wants(struct client *client, enum list_verb *verb)
+bool joint_call_wants(struct client *client, enum list_verb *verb)
 {
     static const enum list_verb verbs[] = {
         LIST_GETX,  LIST_GETX, LIST_INTER,    LIST_UNION,   LIST_UNION,
@@ -46,7 +46,7 @@ static void choose_copy(struct client *client, struct sim_call *call)
     call->call.condition = rng_below(rng, 2) == 0 ? LIST_IF_MISSING : LIST_ALWAYS;
 }
 
-void several_choose(struct client *client, struct sim_call *call)
+void joint_call_choose(struct client *client, struct sim_call *call)
 {
     struct sim_world *w = client->proxy->world;
     struct rng *rng = &client->joint_rng;
@@ -57,7 +57,7 @@ void several_choose(struct client *client, struct sim_call *call)
     call->list_count = 1 + (unsigned)rng_below(rng, JOINT_LISTS_MAX);
     for (unsigned i = 0; i < call->list_count; i++) {
         unsigned list = (unsigned)rng_below(rng, w->p.lists);
-        list = i == 0 && !several_stores(call) ? call->list : list;
+        list = i == 0 && !joint_call_stores(call) ? call->list : list;
         call->lists[i] = list;
         call->several[i].key = slice_of(w->oracle.list[list].key);
         call->several[i].policy = call->call.policy;
@@ -67,14 +67,14 @@ void several_choose(struct client *client, struct sim_call *call)
     call->call.list_count = call->list_count;
 }
 
-void several_fini(struct sim_call *call)
+void joint_call_fini(struct sim_call *call)
 {
     for (unsigned i = 0; i < call->list_count; i++) {
         chain_fini(&call->several[i].answer);
     }
 }
 
-void several_asked(const struct oracle *o, struct sim_call *call)
+void joint_call_asked(const struct oracle *o, struct sim_call *call)
 {
     for (unsigned i = 0; i < call->list_count; i++) {
         const struct model_list *l = &o->list[call->lists[i]];
@@ -84,7 +84,7 @@ void several_asked(const struct oracle *o, struct sim_call *call)
     }
 }
 
-void several_answered(const struct oracle *o, struct sim_call *call)
+void joint_call_answered(const struct oracle *o, struct sim_call *call)
 {
     for (unsigned i = 0; i < call->list_count; i++) {
         const struct model_list *l = &o->list[call->lists[i]];
@@ -302,7 +302,7 @@ static bool may_store(const struct oracle *o, struct sim_call *call, struct ids 
     return least <= most;
 }
 
-void several_apply(struct oracle *o, struct ids *items, struct sim_call *call, int64_t now_s)
+void joint_call_apply(struct oracle *o, struct ids *items, struct sim_call *call, int64_t now_s)
 {
     struct stored stored;
     char text[256];
@@ -332,7 +332,7 @@ static void print_ids(const char *what, const struct ids *items)
     printf("\n");
 }
 
-bool several_is_right(const struct oracle *o, struct sim_call *call)
+bool joint_call_is_right(const struct oracle *o, struct sim_call *call)
 {
     uint32_t versions[JOINT_LISTS_MAX];
     memcpy(versions, call->start_versions, sizeof versions);

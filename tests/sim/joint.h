@@ -3,8 +3,8 @@
  * Calls that are about several lists at one instant: what clients ask, and whether an answer is
  * that of one instant.
  */
-#ifndef SIM_SEVERAL_H
-#define SIM_SEVERAL_H
+#ifndef SIM_JOINT_H
+#define SIM_JOINT_H
 
 #include <stdbool.h>
 
@@ -17,24 +17,24 @@ static inline bool is_joint(const struct sim_call *call)
 {
     return call->list_count > 0;
 }
-static inline bool several_stores(const struct sim_call *call)
+static inline bool joint_call_stores(const struct sim_call *call)
 {
     return list_verb_has(call->call.verb, LIST_STORES) || call->call.verb == LIST_COPY;
 }
 
 /* Does the client ask such a call next? By draws of its own. */
-bool several_wants(struct client *client, enum list_verb *verb);
+bool joint_call_wants(struct client *client, enum list_verb *verb);
 /* Chooses the lists. */
-void several_choose(struct client *client, struct sim_call *call);
+void joint_call_choose(struct client *client, struct sim_call *call);
 /* The call is asked, answered. */
-void several_asked(const struct oracle *o, struct sim_call *call);
-void several_answered(const struct oracle *o, struct sim_call *call);
+void joint_call_asked(const struct oracle *o, struct sim_call *call);
+void joint_call_answered(const struct oracle *o, struct sim_call *call);
 /* Is there a moment between question and answer when all lists together would give this answer? */
-bool several_is_right(const struct oracle *o, struct sim_call *call);
+bool joint_call_is_right(const struct oracle *o, struct sim_call *call);
 /* A content that was computed from other lists is stored now: items becomes that. It must be what
  * they amounted to at one moment since the question. If the list that was made is one of them, it
  * was then as it was right up to now. */
-void several_apply(struct oracle *o, struct ids *items, struct sim_call *call, int64_t now_s);
-void several_fini(struct sim_call *call);
+void joint_call_apply(struct oracle *o, struct ids *items, struct sim_call *call, int64_t now_s);
+void joint_call_fini(struct sim_call *call);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "several.h"
+#include "tx.h"
 
-void several_fill(struct several *s, struct list_call *call, const struct slice keys[AUDIT_LISTS],
-                  struct input *in)
+void tx_lists_fill(struct tx_lists *s, struct list_call *call, const struct slice keys[AUDIT_LISTS],
+                   struct input *in)
 {
     for (size_t i = 0, place = 1; i < AUDIT_LISTS; i++) {
         bool own = slice_equal(keys[i], call->key);
