@@ -44,13 +44,13 @@ static int teardown(void **state)
     return 0;
 }
 
-static const char *reason_of(enum list_dialect dialect, enum part_role role, uint32_t flags,
+static const char *reason_of(enum list_dialect dialect, enum cell_role role, uint32_t flags,
                              struct slice value)
 {
     static char text[GRAMMAR_REASON_MAX];
-    const struct part part = {.role = role,
-                              .number = role == PART_SLOT ? 7 : 0,
-                              .state = PART_THERE,
+    const struct cell cell = {.role = role,
+                              .number = role == CELL_SLOT ? 7 : 0,
+                              .state = CELL_THERE,
                               .flags = flags,
                               .value = value};
     policy.dialect = dialect;
@@ -58,14 +58,14 @@ static const char *reason_of(enum list_dialect dialect, enum part_role role, uin
     list->plugin_state = calloc(1, dialects.list_bytes(&policy));
     assert_non_null(list->plugin_state);
     dialects.list_init(list);
-    return grammar_reason(list, &part, text);
+    return grammar_reason(list, &cell, text);
 }
 
 struct value {
     const char *text, *reason; /* NULL: it is of the format */
 };
 
-static void check(enum list_dialect dialect, enum part_role role, const struct value *values)
+static void check(enum list_dialect dialect, enum cell_role role, const struct value *values)
 {
     for (; values->text != NULL; values++) {
         const char *reason = reason_of(dialect, role, 0, slice_of(values->text));
@@ -118,11 +118,11 @@ static void test_delimited_text(void **state)
                                           {",@5d0c81f2a4b69e37,", NULL},
                                           {NULL, NULL}};
     (void)state;
-    check(DIALECT_SIMPLE, PART_KEY, delimited);
-    check(DIALECT_TOMBSTONE, PART_KEY, delimited);
-    check(DIALECT_PAIRED, PART_ADDS, delimited);
-    check(DIALECT_PAIRED, PART_DELETES, delimited);
-    check(DIALECT_PAIRED, PART_DELETES, marked);
+    check(DIALECT_SIMPLE, CELL_KEY, delimited);
+    check(DIALECT_TOMBSTONE, CELL_KEY, delimited);
+    check(DIALECT_PAIRED, CELL_ADDS, delimited);
+    check(DIALECT_PAIRED, CELL_DELETES, delimited);
+    check(DIALECT_PAIRED, CELL_DELETES, marked);
 }
 
 static void test_which_values_are_mostly_lists(void **state)
@@ -134,10 +134,10 @@ static void test_which_values_are_mostly_lists(void **state)
                   {"a,b,01234567890,", false}, {"|a,b,c,|d", true},   {"|a|b,c,d", false}};
     (void)state;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
-        const struct part part = {
-            .role = PART_KEY, .state = PART_THERE, .value = slice_of(values[i].text)};
-        assert_non_null(reason_of(DIALECT_TOMBSTONE, PART_KEY, 0, part.value));
-        assert_int_equal(grammar_mostly_fits(list, &part), values[i].mostly);
+        const struct cell cell = {
+            .role = CELL_KEY, .state = CELL_THERE, .value = slice_of(values[i].text)};
+        assert_non_null(reason_of(DIALECT_TOMBSTONE, CELL_KEY, 0, cell.value));
+        assert_int_equal(grammar_mostly_fits(list, &cell), values[i].mostly);
     }
 }
 
@@ -155,7 +155,7 @@ static void test_deletions_before_a_bar(void **state)
                                           {"a|b|c", "a second bar at byte 3"},
                                           {NULL, NULL}};
     (void)state;
-    check(DIALECT_TOMBSTONE, PART_KEY, values);
+    check(DIALECT_TOMBSTONE, CELL_KEY, values);
 }
 
 /* Of signed text. */
@@ -182,13 +182,13 @@ static void test_signed_text(void **state)
     static const struct value closed[] = {
         {"^", NULL}, {"^^+1", NULL}, {"^1", NO_SIGN}, {"+1^", NULL}, {NULL, NULL}};
     (void)state;
-    check(DIALECT_SIGNED, PART_KEY, signed_text);
-    check(DIALECT_SUBLISTS, PART_SUBLIST, signed_text);
-    check(DIALECT_FLIP, PART_A, signed_text);
-    check(DIALECT_FLIP, PART_B, signed_text);
-    check(DIALECT_MARKER, PART_A, signed_text);
-    check(DIALECT_MARKER, PART_B, closed);
-    assert_non_null(reason_of(DIALECT_FLIP, PART_A, 0, SLICE_LIT("^+1")));
+    check(DIALECT_SIGNED, CELL_KEY, signed_text);
+    check(DIALECT_SUBLISTS, CELL_SUBLIST, signed_text);
+    check(DIALECT_FLIP, CELL_A, signed_text);
+    check(DIALECT_FLIP, CELL_B, signed_text);
+    check(DIALECT_MARKER, CELL_A, signed_text);
+    check(DIALECT_MARKER, CELL_B, closed);
+    assert_non_null(reason_of(DIALECT_FLIP, CELL_A, 0, SLICE_LIT("^+1")));
 }
 
 static void test_an_index_of_sublists(void **state)
@@ -204,7 +204,7 @@ static void test_an_index_of_sublists(void **state)
                                           {"+0+", "a sign without an item at byte 2"},
                                           {NULL, NULL}};
     (void)state;
-    check(DIALECT_SUBLISTS, PART_KEY, values);
+    check(DIALECT_SUBLISTS, CELL_KEY, values);
 }
 
 static void test_which_log_is_active(void **state)
@@ -214,7 +214,7 @@ static void test_which_log_is_active(void **state)
         {"X.a", NULL}, {"X.b", NULL}, {"a", NULL},  {"b", NULL},     {"", wrong},
         {".a", wrong}, {"X", wrong},  {"c", wrong}, {"X.a ", wrong}, {NULL, NULL}};
     (void)state;
-    check(DIALECT_FLIP, PART_ACTIVE, values);
+    check(DIALECT_FLIP, CELL_ACTIVE, values);
 }
 
 static void test_a_ring(void **state)
@@ -237,8 +237,8 @@ static void test_a_ring(void **state)
                                           "an item longer than max_item_bytes at byte 2"},
                                          {NULL, NULL}};
     (void)state;
-    check(DIALECT_RING, PART_SEQ, counters);
-    check(DIALECT_RING, PART_SLOT, slots);
+    check(DIALECT_RING, CELL_SEQ, counters);
+    check(DIALECT_RING, CELL_SLOT, slots);
 }
 
 /* Who and when, as applications keep it by hand. */
@@ -261,25 +261,25 @@ static void test_a_ring_of_times(void **state)
         {NULL, NULL}};
     (void)state;
     (void)snprintf(policy.slot, sizeof policy.slot, "%%v %%t");
-    check(DIALECT_RING, PART_SLOT, slots);
+    check(DIALECT_RING, CELL_SLOT, slots);
 }
 
 static void test_flags(void **state)
 {
     static const uint32_t others[] = {1, 2, 4, 8, 15, 17, 32, 48, UINT32_MAX};
     (void)state;
-    assert_null(reason_of(DIALECT_SIGNED, PART_KEY, 0, SLICE_LIT("+1")));
-    assert_null(reason_of(DIALECT_SIGNED, PART_KEY, 16, SLICE_LIT("+1")));
+    assert_null(reason_of(DIALECT_SIGNED, CELL_KEY, 0, SLICE_LIT("+1")));
+    assert_null(reason_of(DIALECT_SIGNED, CELL_KEY, 16, SLICE_LIT("+1")));
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        assert_non_null(reason_of(DIALECT_SIGNED, PART_KEY, others[i], SLICE_LIT("+1")));
+        assert_non_null(reason_of(DIALECT_SIGNED, CELL_KEY, others[i], SLICE_LIT("+1")));
         bool integer = others[i] == 2;
-        const char *counter = reason_of(DIALECT_RING, PART_SEQ, others[i], SLICE_LIT("1"));
+        const char *counter = reason_of(DIALECT_RING, CELL_SEQ, others[i], SLICE_LIT("1"));
         assert_int_equal(integer, counter == NULL);
-        assert_non_null(reason_of(DIALECT_RING, PART_SEQ, others[i], SLICE_LIT("x")));
-        assert_non_null(reason_of(DIALECT_RING, PART_SLOT, others[i], SLICE_LIT("1 a")));
-        assert_non_null(reason_of(DIALECT_SIMPLE, PART_KEY, others[i], SLICE_NONE));
+        assert_non_null(reason_of(DIALECT_RING, CELL_SEQ, others[i], SLICE_LIT("x")));
+        assert_non_null(reason_of(DIALECT_RING, CELL_SLOT, others[i], SLICE_LIT("1 a")));
+        assert_non_null(reason_of(DIALECT_SIMPLE, CELL_KEY, others[i], SLICE_NONE));
     }
-    assert_string_equal(reason_of(DIALECT_SIGNED, PART_KEY, 4, SLICE_LIT("+1")),
+    assert_string_equal(reason_of(DIALECT_SIGNED, CELL_KEY, 4, SLICE_LIT("+1")),
                         "flags 4, which are not those of text");
 }
 

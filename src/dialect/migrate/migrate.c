@@ -19,7 +19,7 @@ static work_step migrate_clean, migrate_complete;
 
 static void send_key_get(struct engine *e, struct work *w)
 {
-    part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_KEY);
+    cell_send(e, &w->op, &(struct cell){.role = CELL_KEY}, BE_GET, NULL, TAG_KEY);
 }
 
 /* Takes the reply to a look at the key, or at the head. */
@@ -31,7 +31,7 @@ static void take_place(struct work *w, const struct op_event *event)
     } else if (event->tag == TAG_HEAD) {
         w->move->head_there = event->status == BE_HIT;
     } else {
-        part_take(&w->move->control, event->reply);
+        cell_take(&w->move->control, event->reply);
         w->met_record = event->status == BE_HIT && record_parse(w->move->control.value, &record);
     }
 }
@@ -45,7 +45,7 @@ static enum progress migrate_verify(struct engine *e, struct work *w, const stru
     send_key_get(e, w);
     CO_AWAIT(co, "looking whether the list has moved");
     take_place(w, event);
-    if (!w->failed && w->move->control.state == PART_MISSING) {
+    if (!w->failed && w->move->control.state == CELL_MISSING) {
         /* Not earlier: the head is written before the record goes. */
         emit_get(e, &w->op, TAG_HEAD);
         CO_AWAIT(co, "looking for a native head");
@@ -125,7 +125,7 @@ static enum progress found(struct engine *e, struct work *w, const struct op_eve
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    if (w->move->control.state == PART_THERE) {
+    if (w->move->control.state == CELL_THERE) {
         work_note_text(w, "%s", foreign_key);
         CO_RETURN(co);
     }
@@ -142,12 +142,12 @@ static enum progress found(struct engine *e, struct work *w, const struct op_eve
     CO_END(co);
 }
 
-/* No essential part was found. Ends with moved or failed, or there is no list. */
+/* No essential cell was found. Ends with moved or failed, or there is no list. */
 static enum progress resolve_left(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    /* It may have moved while the parts were read. */
+    /* It may have moved while the cells were read. */
     CO_CALL(co, migrate_verify(e, w, event));
     if (w->failed || w->moved) {
         CO_RETURN(co); /* the list is looked for anew */
@@ -160,11 +160,11 @@ static enum progress resolve_left(struct engine *e, struct work *w, const struct
     CO_END(co);
 }
 
-/* May parts be left though the one under the list's own key has gone? What is written to them
+/* May cells be left though the one under the list's own key has gone? What is written to them
  * behind that makes no list. Those of sublists have no names then. */
-static bool leaves_parts(const struct list *list)
+static bool leaves_cells(const struct list *list)
 {
-    return dialect_keeps_key(list) && (dialect_of(list)->essential & ROLE(PART_KEY)) == 0;
+    return dialect_keeps_key(list) && (dialect_of(list)->essential & ROLE(CELL_KEY)) == 0;
 }
 
 /* Finds out in which layout the list is, and lets its calls go on there. */
@@ -180,7 +180,7 @@ static enum progress migrate_resolve(struct engine *e, struct work *w, const str
     if (!w->failed && w->moved) {
         settle(list, KEPT_NATIVE);
     } else if (!w->failed && dialect_keeps_key(list)) {
-        settle(list, w->move->control.state == PART_THERE ? KEPT_OLD : KEPT_NATIVE);
+        settle(list, w->move->control.state == CELL_THERE ? KEPT_OLD : KEPT_NATIVE);
     } else if (!w->failed) {
         CO_CALL(co, work_look(e, w, event));
         if (!w->failed) {
@@ -189,7 +189,7 @@ static enum progress migrate_resolve(struct engine *e, struct work *w, const str
             CO_CALL(co, resolve_left(e, w, event));
         }
     }
-    if (!w->failed && list->is_native && leaves_parts(list)) {
+    if (!w->failed && list->is_native && leaves_cells(list)) {
         CO_CALL(co, migrate_clean(e, w, event));
         w->failed = false; /* no reader asks for them */
     }
@@ -271,12 +271,12 @@ static enum progress import_write(struct engine *e, struct work *w, const struct
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    w->next_part = 0;
+    w->next_cell = 0;
     for (;;) {
-        while (!w->failed && w->next_part < w->text_count && w->op.due < IMPORTED_INFLIGHT_MAX) {
-            emit_add_sublist(e, &w->op, &w->move->import.range.name, (uint32_t)w->next_part, 0,
-                             w->texts[w->next_part], 0);
-            w->next_part++;
+        while (!w->failed && w->next_cell < w->text_count && w->op.due < IMPORTED_INFLIGHT_MAX) {
+            emit_add_sublist(e, &w->op, &w->move->import.range.name, (uint32_t)w->next_cell, 0,
+                             w->texts[w->next_cell], 0);
+            w->next_cell++;
         }
         if (w->op.due == 0) {
             break;
@@ -295,8 +295,8 @@ static enum progress import_undo(struct engine *e, struct work *w, const struct 
     struct co *co = &w->op.co;
     (void)event;
     CO_BEGIN(co);
-    for (w->next_part = 0; w->next_part < w->text_count; w->next_part++) {
-        emit_delete_sublist(e, &w->op, &w->move->import.range.name, (uint32_t)w->next_part, 0);
+    for (w->next_cell = 0; w->next_cell < w->text_count; w->next_cell++) {
+        emit_delete_sublist(e, &w->op, &w->move->import.range.name, (uint32_t)w->next_cell, 0);
         CO_AWAIT(co, "deleting native sublists again");
     }
     CO_END(co);
@@ -379,18 +379,18 @@ static bool came_more(const struct work *w)
     return work_version(w, false) != record.version;
 }
 
-/* Ends with failed, or all parts but the one under the list's key are gone. */
-static enum progress delete_parts(struct engine *e, struct work *w, const struct op_event *event)
+/* Ends with failed, or all cells but the one under the list's key are gone. */
+static enum progress delete_cells(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    w->next_part = 0;
+    w->next_cell = 0;
     for (;;) {
-        while (!w->failed && w->next_part < w->part_count && w->op.due < INFLIGHT_MAX) {
-            const struct part *part = &w->parts[w->next_part++];
-            bool own = part_has_own_key(w->op.list, part->role);
-            if (!own && !part->bare && !part->foreign) {
-                part_send(e, &w->op, part, BE_DELETE, NULL, 0);
+        while (!w->failed && w->next_cell < w->cell_count && w->op.due < INFLIGHT_MAX) {
+            const struct cell *cell = &w->cells[w->next_cell++];
+            bool own = cell_has_own_key(w->op.list, cell->role);
+            if (!own && !cell->bare && !cell->foreign) {
+                cell_send(e, &w->op, cell, BE_DELETE, NULL, 0);
             }
         }
         if (w->op.due == 0) {
@@ -411,18 +411,18 @@ static enum progress migrate_clean(struct engine *e, struct work *w, const struc
     struct co *co = &w->op.co;
     const struct dialect *dialect;
     CO_BEGIN(co);
-    work_forget_parts(w);
+    work_forget_cells(w);
     dialect = dialect_of(w->op.list);
-    if (dialect->late_parts != NULL) {
-        dialect->late_parts(w);
+    if (dialect->late_cells != NULL) {
+        dialect->late_cells(w);
     } else {
-        dialect->parts(w);
+        dialect->cells(w);
     }
     w->failed = false;
     w->completing = true;
     CO_CALL(co, work_gather(e, w, event));
-    if (!w->failed && foreign_refuse_parts(e, w, 0, w->part_count)) {
-        CO_CALL(co, delete_parts(e, w, event));
+    if (!w->failed && foreign_refuse_cells(e, w, 0, w->cell_count)) {
+        CO_CALL(co, delete_cells(e, w, event));
     }
     CO_END(co);
 }
@@ -431,9 +431,9 @@ static enum progress delete_old(struct engine *e, struct work *w, const struct o
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    CO_CALL(co, delete_parts(e, w, event));
+    CO_CALL(co, delete_cells(e, w, event));
     if (!w->failed) {
-        part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_DELETE, NULL, 0);
+        cell_send(e, &w->op, &(struct cell){.role = CELL_KEY}, BE_DELETE, NULL, 0);
         CO_AWAIT(co, "deleting the record of the move");
         if (event->status != BE_DELETED && event->status != BE_NOT_FOUND) {
             work_note_error(w, event);
@@ -476,8 +476,8 @@ static enum progress take_back(struct engine *e, struct work *w, const struct op
     if (event->head == NULL || head_names_run(event->head, &w->move->replaced.name)) {
         CO_RETURN(co);
     }
-    for (w->next_part = 0; w->next_part < w->move->replaced.count; w->next_part++) {
-        emit_delete_sublist(e, &w->op, &w->move->replaced.name, (uint32_t)w->next_part, 0);
+    for (w->next_cell = 0; w->next_cell < w->move->replaced.count; w->next_cell++) {
+        emit_delete_sublist(e, &w->op, &w->move->replaced.name, (uint32_t)w->next_cell, 0);
         CO_AWAIT(co, "deleting sublists that no head names");
     }
     CO_END(co);
@@ -513,7 +513,7 @@ static enum progress migrate_complete(struct engine *e, struct work *w,
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    work_forget_parts(w);
+    work_forget_cells(w);
     w->move->imported_again = false;
     if (!dialect_of(w->op.list)->one_item) {
         CO_CALL(co, look_again(e, w, event));
@@ -561,11 +561,11 @@ static bool write_record(struct engine *e, struct work *w)
         return false;
     }
     bool single = dialect_of(w->op.list)->one_item;
-    struct part *place = dialect_keeps_key(w->op.list) ? &w->parts[0] : &w->move->control;
+    struct cell *place = dialect_keeps_key(w->op.list) ? &w->cells[0] : &w->move->control;
     struct slice before = single || !dialect_keeps_key(w->op.list) ? SLICE_NONE : place->value;
     struct block *record = block_new(head->used + before.len + 80);
     record_append(&record, block_text(head), before, single ? 0 : work_version(w, false));
-    part_write(e, &w->op, place, record, 0);
+    cell_write(e, &w->op, place, record, 0);
     block_unref(&record);
     block_unref(&head);
     return true;
@@ -629,7 +629,7 @@ static enum progress check_free(struct engine *e, struct work *w, const struct o
     if (w->failed) {
         CO_RETURN(co);
     }
-    bool key_there = w->move->control.state == PART_THERE;
+    bool key_there = w->move->control.state == CELL_THERE;
     if (w->met_record || (w->move->head_there && !key_there)) {
         w->failed = w->moved = true;
     } else if (w->move->head_there) {
@@ -687,7 +687,7 @@ static void move_init(struct work *w)
 
 static void move_fini(struct work *w)
 {
-    part_forget(&w->move->control);
+    cell_forget(&w->move->control);
     fold_fini(&w->move->imported);
     block_unref(&w->move->head);
 }

@@ -35,7 +35,7 @@ extern const struct migration migration_native;
 
 /* The state of an operation on such a list. */
 struct move {
-    struct part control; /* the item under the list's key */
+    struct cell control; /* the item under the list's key */
     bool head_there;
     bool taken;                 /* there is a head, and another proxy has written it */
     bool imported_again;        /* sublists were written for a head other than the record's */

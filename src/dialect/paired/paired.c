@@ -57,7 +57,7 @@ static struct paired_list *paired_list(const struct list *list)
 
 /* The state of an operation. */
 struct paired_work {
-    unsigned checks;    /* of a look: how often parts were checked after the first reading */
+    unsigned checks;    /* of a look: how often cells were checked after the first reading */
     bool exact;         /* of a look: the additions were the same behind the deletions */
     uint64_t torn_mark; /* hash of the additions' mark when it did not fit in the look before; 0: it
                            did */
@@ -67,7 +67,7 @@ struct paired_work {
     char own_mark[TEXT_MARK_BYTES]; /* the mark that this operation has appended to the deletions,
                                      */
     bool marked;                    /* if it has */
-    struct part marked_adds;        /* the additions before that: state, CAS number and epoch */
+    struct cell marked_adds;        /* the additions before that: state, CAS number and epoch */
     bool folded;                    /* step 2 is done */
     size_t cut_at;                  /* bytes of deletions that do not count any more */
     enum paired_step {
@@ -87,11 +87,11 @@ static struct paired_work *paired_own(const struct work *w)
 
 /* ---- what is stored ---- */
 
-static const char *paired_grammar(const struct grammar *g, const struct part *part)
+static const char *paired_grammar(const struct grammar *g, const struct cell *cell)
 {
-    switch (part->role) {
-    case PART_ADDS:
-    case PART_DELETES:
+    switch (cell->role) {
+    case CELL_ADDS:
+    case CELL_DELETES:
         return grammar_delimited(g, g->value, grammar_item);
     default:
         return NULL;
@@ -109,12 +109,12 @@ static const char *paired_refusal(const struct list_policy *policy, struct slice
 
 /* One connection answers in the order of the requests: reading the additions once more, without
  * their value, tells whether they stayed the same while the deletions were read. */
-static void paired_parts(struct work *w)
+static void paired_cells(struct work *w)
 {
-    (void)work_add_part(w, PART_ADDS, 0);
-    (void)work_add_part(w, PART_DELETES, 0);
+    (void)work_add_cell(w, CELL_ADDS, 0);
+    (void)work_add_cell(w, CELL_DELETES, 0);
     if (!paired_list(w->op.list)->apart) {
-        work_add_part(w, PART_ADDS, 0)->bare = true;
+        work_add_cell(w, CELL_ADDS, 0)->bare = true;
     }
     paired_own(w)->checks = 0;
     if (w->look_tries == 0) {
@@ -130,17 +130,17 @@ static char delimiter_of(const struct work *w)
 
 static void read_pair(const struct work *w, struct pair *pair)
 {
-    pair_read(pair, w->parts[ADDS].value, w->parts[DELETES].value, delimiter_of(w));
+    pair_read(pair, w->cells[ADDS].value, w->cells[DELETES].value, delimiter_of(w));
 }
 
-static bool same_part(const struct part *a, const struct part *b)
+static bool same_cell(const struct cell *a, const struct cell *b)
 {
     return a->state == b->state && a->cas == b->cas && a->epoch == b->epoch;
 }
 
 static enum look read_more(struct work *w)
 {
-    w->next_part = 0;
+    w->next_cell = 0;
     paired_own(w)->checks++;
     return LOOK_MORE;
 }
@@ -154,7 +154,7 @@ static bool is_fast(const struct work *w)
 /* The additions are going to be read again: notes the deletions of before. */
 static void note_begin(struct work *w)
 {
-    struct slice deletes = w->parts[DELETES].value;
+    struct slice deletes = w->cells[DELETES].value;
     paired_own(w)->begun = true;
     paired_own(w)->begin_bytes = deletes.len;
     paired_own(w)->begin_hash = hash_stable(deletes, 0);
@@ -163,7 +163,7 @@ static void note_begin(struct work *w)
 /* Have the deletions grown at most? */
 static bool begins_as_before(const struct work *w)
 {
-    struct slice deletes = w->parts[DELETES].value;
+    struct slice deletes = w->cells[DELETES].value;
     size_t len = paired_own(w)->begin_bytes;
     return paired_own(w)->begun && deletes.len >= len &&
            hash_stable(slice_make(deletes.p, len), 0) == paired_own(w)->begin_hash;
@@ -173,7 +173,7 @@ static bool begins_as_before(const struct work *w)
  * *exact: and were the same afterwards. */
 static enum look look_apart(struct work *w, bool *exact)
 {
-    struct part *adds = &w->parts[ADDS], *deletes = &w->parts[DELETES];
+    struct cell *adds = &w->cells[ADDS], *deletes = &w->cells[DELETES];
     if (paired_own(w)->checks == 0) {
         adds->check = deletes->check = true;
         if (is_fast(w)) {
@@ -182,16 +182,16 @@ static enum look look_apart(struct work *w, bool *exact)
         return read_more(w);
     }
     *exact =
-        paired_own(w)->checks == 1 && adds->state != PART_UNREAD && deletes->state != PART_UNREAD;
+        paired_own(w)->checks == 1 && adds->state != CELL_UNREAD && deletes->state != CELL_UNREAD;
     if (*exact || paired_own(w)->checks == 3) {
         return LOOK_DONE;
     }
     if (!is_fast(w)) {
         return LOOK_AGAIN;
     }
-    if (paired_own(w)->checks == 2 || adds->state != PART_UNREAD) {
+    if (paired_own(w)->checks == 2 || adds->state != CELL_UNREAD) {
         paired_own(w)->checks = 2;
-        part_forget(deletes);
+        cell_forget(deletes);
     }
     return read_more(w);
 }
@@ -200,11 +200,11 @@ static enum look look_apart(struct work *w, bool *exact)
 static enum look look_in_order(struct engine *e, struct work *w, bool *exact)
 {
     bool in_order = work_read_in_order(e, w);
-    bool asked = w->part_count > ADDS_AGAIN;
+    bool asked = w->cell_count > ADDS_AGAIN;
     if (asked) {
-        *exact = in_order && same_part(&w->parts[ADDS], &w->parts[ADDS_AGAIN]);
-        part_forget(&w->parts[ADDS_AGAIN]);
-        w->part_count = ADDS_AGAIN; /* a part is named once */
+        *exact = in_order && same_cell(&w->cells[ADDS], &w->cells[ADDS_AGAIN]);
+        cell_forget(&w->cells[ADDS_AGAIN]);
+        w->cell_count = ADDS_AGAIN; /* a cell is named once */
     }
     if (!in_order) {
         paired_list(w->op.list)->apart = true;
@@ -275,7 +275,7 @@ static enum progress paired_change(struct engine *e, struct work *w, const struc
     struct co *co = &w->op.co;
     CO_BEGIN(co);
     delimited_batch(w);
-    w->append.target.role = w->lane == LANE_ADD ? PART_ADDS : PART_DELETES;
+    w->append.target.role = w->lane == LANE_ADD ? CELL_ADDS : CELL_DELETES;
     w->append.only_there = w->lane == LANE_ADD && hides_native(w->op.list);
     CO_CALL(co, work_append(e, w, event));
     if (!w->failed && w->append.status == BE_TOO_LARGE) {
@@ -335,8 +335,8 @@ static void apply_calls(const struct work *w, struct fold *fold)
  * foreign value (foreign.h). */
 static bool is_unread(const struct work *w)
 {
-    return w->read_bytes > w->op.list->policy->fold_memory_bytes || w->parts[ADDS].foreign ||
-           w->parts[DELETES].foreign;
+    return w->read_bytes > w->op.list->policy->fold_memory_bytes || w->cells[ADDS].foreign ||
+           w->cells[DELETES].foreign;
 }
 
 /* The mark up to which deletions can be taken into account: one with no deletions behind it, or the
@@ -352,7 +352,7 @@ static struct slice usable_mark(const struct work *w, const struct pair *pair)
     struct slice own =
         slice_make(paired_own(w)->own_mark, paired_own(w)->marked ? TEXT_MARK_BYTES : 0);
     if (pair->last.len > 0 || own.len == 0 ||
-        !same_part(&paired_own(w)->marked_adds, &w->parts[ADDS])) {
+        !same_cell(&paired_own(w)->marked_adds, &w->cells[ADDS])) {
         return pair->last;
     }
     size_t at = pair_find(pair, own);
@@ -400,12 +400,12 @@ static void prepare_mark(struct engine *e, struct work *w)
     struct slice mark = slice_make(paired_own(w)->own_mark, TEXT_MARK_BYTES);
     struct append *a = &w->append;
     text_make_mark(paired_own(w)->own_mark, rng_next(e->rng), delimiter);
-    paired_own(w)->marked_adds = (struct part){
-        .state = w->parts[ADDS].state, .cas = w->parts[ADDS].cas, .epoch = w->parts[ADDS].epoch};
-    part_forget(&a->target);
+    paired_own(w)->marked_adds = (struct cell){
+        .state = w->cells[ADDS].state, .cas = w->cells[ADDS].cas, .epoch = w->cells[ADDS].epoch};
+    cell_forget(&a->target);
     block_unref(&a->value);
     block_unref(&a->create);
-    a->target = (struct part){.role = PART_DELETES};
+    a->target = (struct cell){.role = CELL_DELETES};
     a->verb = BE_APPEND;
     a->value = block_new(TEXT_MARK_BYTES + 1);
     text_append(&a->value, mark, delimiter);
@@ -431,7 +431,7 @@ static void write_adds(struct engine *e, struct work *w)
         apply_calls(w, &fold);
     }
     struct block *text = pair_folded(&pair, &fold, until, mark);
-    part_write(e, &w->op, &w->parts[ADDS], text, 0);
+    cell_write(e, &w->op, &w->cells[ADDS], text, 0);
     paired_own(w)->cut_at = until;
     block_unref(&text);
     fold_fini(&fold);
@@ -440,18 +440,18 @@ static void write_adds(struct engine *e, struct work *w)
 /* Writes the deletions from the mark at that byte on. */
 static void write_rest(struct engine *e, struct work *w, size_t at)
 {
-    struct slice rest = w->parts[DELETES].value;
+    struct slice rest = w->cells[DELETES].value;
     (void)slice_take(&rest, at);
     struct block *text = block_new(rest.len);
     block_append(&text, rest.p, rest.len);
-    part_write(e, &w->op, &w->parts[DELETES], text, 0);
+    cell_write(e, &w->op, &w->cells[DELETES], text, 0);
     block_unref(&text);
 }
 
 static void write_nothing(struct engine *e, struct work *w)
 {
     struct block *nothing = block_new(16);
-    part_write(e, &w->op, &w->parts[ADDS], nothing, PAIRED_TAG_BEGIN);
+    cell_write(e, &w->op, &w->cells[ADDS], nothing, PAIRED_TAG_BEGIN);
     block_unref(&nothing);
 }
 
@@ -522,11 +522,11 @@ static enum progress remove_both(struct engine *e, struct work *w, const struct 
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    if (w->parts[ADDS].state == PART_THERE) {
+    if (w->cells[ADDS].state == CELL_THERE) {
         if (is_unread(w) && !hides_native(w->op.list)) {
-            part_send(e, &w->op, &w->parts[ADDS], BE_DELETE, NULL, 0);
+            cell_send(e, &w->op, &w->cells[ADDS], BE_DELETE, NULL, 0);
         } else {
-            part_remove(e, &w->op, &w->parts[ADDS]);
+            cell_remove(e, &w->op, &w->cells[ADDS]);
         }
         CO_AWAIT(co, "removing the additions");
         bool gone = event->status == BE_DELETED || event->status == BE_NOT_FOUND;
@@ -536,11 +536,11 @@ static enum progress remove_both(struct engine *e, struct work *w, const struct 
         }
     }
     paired_own(w)->folded = true;
-    if (w->parts[DELETES].state == PART_THERE) {
+    if (w->cells[DELETES].state == CELL_THERE) {
         if (is_unread(w)) {
-            part_send(e, &w->op, &w->parts[DELETES], BE_DELETE, NULL, 0);
+            cell_send(e, &w->op, &w->cells[DELETES], BE_DELETE, NULL, 0);
         } else {
-            part_remove(e, &w->op, &w->parts[DELETES]);
+            cell_remove(e, &w->op, &w->cells[DELETES]);
         }
         CO_AWAIT(co, "removing the deletions");
         if (event->status != BE_DELETED) {
@@ -577,7 +577,7 @@ static void choose_step(struct work *w)
     read_pair(w, &pair);
     paired_own(w)->cut_at = pair.cut;
     enum paired_step step = next_step(w, &pair);
-    bool there = w->parts[ADDS].state == PART_THERE;
+    bool there = w->cells[ADDS].state == CELL_THERE;
     bool begins = step == PAIR_ADDS && !there && usable_mark(w, &pair).len > 0;
     paired_own(w)->step = begins ? PAIR_BEGIN : step;
     w->conflict = false;
@@ -635,13 +635,13 @@ const struct dialect dialect_paired = {
     .lanes = {[LIST_ADD] = LANE_ADD, [LIST_DEL] = LANE_DELETE, DIALECT_LANES_SEVERAL},
     .unsupported_reason = dialect_not_exact,
     .grammar = paired_grammar,
-    .essential = ROLE(PART_ADDS),
+    .essential = ROLE(CELL_ADDS),
     .counted = true,
     .delimited = true,
     .refusal = paired_refusal,
     .work_bytes = sizeof(struct paired_work),
     .list_bytes = sizeof(struct paired_list),
-    .parts = paired_parts,
+    .cells = paired_cells,
     .look = paired_look,
     .change = paired_change,
     .exact = paired_rewrite,

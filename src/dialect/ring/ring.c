@@ -233,9 +233,9 @@ static bool ring_is_numbered(const struct list_policy *policy)
 }
 
 /* Reads a counter. False: it is missing, or none. */
-static bool ring_counter(const struct part *part, uint64_t *number)
+static bool ring_counter(const struct cell *cell, uint64_t *number)
 {
-    struct slice text = part->value;
+    struct slice text = cell->value;
     /* memcached pads a number with blanks when it becomes shorter. */
     while (text.len > 0 && text.p[text.len - 1] == ' ') {
         text.len--;
@@ -263,13 +263,13 @@ static uint64_t entries_wanted(const struct work *w)
 }
 
 /* Names the counter, then the slots that the calls need; fills in the items, and last. */
-static void ring_parts(struct work *w)
+static void ring_cells(struct work *w)
 {
     struct ring_work *own = ring_own(w);
     own->wanted = entries_wanted(w);
     own->named = 0;
     own->counted = own->recounted = false;
-    (void)work_add_part(w, PART_SEQ, 0);
+    (void)work_add_cell(w, CELL_SEQ, 0);
 }
 
 /* How many slots may hold entries: a counter that counts on has reached no more. */
@@ -286,7 +286,7 @@ static void name_slots(struct work *w, uint64_t up_to)
     struct ring_work *own = ring_own(w);
     uint32_t capacity = w->op.list->policy->capacity, newest = (uint32_t)(own->last % capacity);
     for (up_to = u64_least(up_to, slots_in_use(w)); own->named < up_to; own->named++) {
-        (void)work_add_part(w, PART_SLOT, (newest + capacity - own->named) % capacity);
+        (void)work_add_cell(w, CELL_SLOT, (newest + capacity - own->named) % capacity);
     }
     w->partial = own->named < capacity;
 }
@@ -309,11 +309,11 @@ static size_t read_slots(const struct work *w, struct entry_at *found)
 {
     const struct list_policy *policy = w->op.list->policy;
     size_t count = 0;
-    for (size_t i = 0; i < w->part_count; i++) {
-        const struct part *part = &w->parts[i];
+    for (size_t i = 0; i < w->cell_count; i++) {
+        const struct cell *cell = &w->cells[i];
         struct entry_at *at = &found[count];
-        if (part->role == PART_SLOT && slot_read(policy->slot, part->value, &at->entry)) {
-            at->number = ring_is_numbered(policy) ? at->entry.number : part->number;
+        if (cell->role == CELL_SLOT && slot_read(policy->slot, cell->value, &at->entry)) {
+            at->number = ring_is_numbered(policy) ? at->entry.number : cell->number;
             count++;
         }
     }
@@ -368,7 +368,7 @@ static uint64_t counted_since(const struct work *w)
     const struct list_policy *policy = w->op.list->policy;
     const struct ring_work *own = ring_own(w);
     uint64_t now = 0;
-    if (!own->recounted || !ring_counter(&w->parts[w->part_count - 1], &now)) {
+    if (!own->recounted || !ring_counter(&w->cells[w->cell_count - 1], &now)) {
         return 0;
     }
     uint64_t lap = policy->capacity;
@@ -393,7 +393,7 @@ static bool was_made_since(const struct work *w)
 {
     uint64_t now;
     return !ring_own(w)->counted && ring_own(w)->recounted &&
-           ring_counter(&w->parts[w->part_count - 1], &now);
+           ring_counter(&w->cells[w->cell_count - 1], &now);
 }
 
 /* Keeps those that are shown. Returns how many. */
@@ -420,10 +420,10 @@ static void leave_uncounted(struct work *w)
 {
     const struct list_policy *policy = w->op.list->policy;
     struct slot_entry entry;
-    for (size_t i = 0; w->completing && ring_is_numbered(policy) && i < w->part_count; i++) {
-        struct part *part = &w->parts[i];
-        part->foreign = part->foreign ||
-                        (part->role == PART_SLOT && slot_read(policy->slot, part->value, &entry) &&
+    for (size_t i = 0; w->completing && ring_is_numbered(policy) && i < w->cell_count; i++) {
+        struct cell *cell = &w->cells[i];
+        cell->foreign = cell->foreign ||
+                        (cell->role == CELL_SLOT && slot_read(policy->slot, cell->value, &entry) &&
                          entry.number > ring_own(w)->last);
     }
 }
@@ -432,12 +432,12 @@ static void leave_uncounted(struct work *w)
 static void begin(struct work *w)
 {
     struct ring_work *own = ring_own(w);
-    own->counted = ring_counter(&w->parts[0], &own->last);
+    own->counted = ring_counter(&w->cells[0], &own->last);
     own->last = own->counted ? own->last : 0;
     name_slots(w, own->counted ? own->wanted : UINT64_MAX);
     if (w->lane != LANE_READ) {
         /* One more than the ring has: it is larger than this proxy believes. */
-        (void)work_add_part(w, PART_SLOT, w->op.list->policy->capacity);
+        (void)work_add_cell(w, CELL_SLOT, w->op.list->policy->capacity);
     }
 }
 
@@ -454,7 +454,7 @@ static enum look ring_look(struct engine *e, struct work *w)
     if (was_made_since(w)) {
         return LOOK_AGAIN;
     }
-    struct entry_at *found = malloc((w->part_count + 1) * sizeof *found);
+    struct entry_at *found = malloc((w->cell_count + 1) * sizeof *found);
     CHECK(found != NULL);
     size_t count = read_slots(w, found);
     own->last = own->counted ? own->last : newest_of(policy, found, count);
@@ -469,7 +469,7 @@ static enum look ring_look(struct engine *e, struct work *w)
     }
     bool more = own->named > named;
     if (!more && wants_recount(w, count)) {
-        (void)work_add_part(w, PART_SEQ, 0);
+        (void)work_add_cell(w, CELL_SEQ, 0);
         more = own->recounted = true;
     }
     for (size_t i = 0; !more && i < count; i++) {
@@ -483,11 +483,11 @@ static enum look ring_look(struct engine *e, struct work *w)
 /* ---- what is stored ---- */
 
 /* All slots, whatever the counter says: those that a late change may have written to. */
-static void all_parts(struct work *w)
+static void all_cells(struct work *w)
 {
-    (void)work_add_part(w, PART_SEQ, 0);
+    (void)work_add_cell(w, CELL_SEQ, 0);
     for (uint32_t n = 0; n < w->op.list->policy->capacity; n++) {
-        (void)work_add_part(w, PART_SLOT, n);
+        (void)work_add_cell(w, CELL_SLOT, n);
     }
 }
 
@@ -498,11 +498,11 @@ static struct slice ring_item(const struct list_policy *policy, struct slice sho
     return slot_read_shown(policy->slot, shown, &entry) ? entry.item : shown;
 }
 
-static const char *slot_grammar(const struct grammar *g, const struct part *part)
+static const char *slot_grammar(const struct grammar *g, const struct cell *cell)
 {
     const struct list_policy *policy = g->list->policy;
     struct slot_entry entry;
-    if (part->number >= policy->capacity) {
+    if (cell->number >= policy->capacity) {
         snprintf(g->reason, GRAMMAR_REASON_MAX, "a slot beyond capacity = %u", policy->capacity);
         return g->reason;
     }
@@ -510,7 +510,7 @@ static const char *slot_grammar(const struct grammar *g, const struct part *part
         snprintf(g->reason, GRAMMAR_REASON_MAX, "no entry as slot = %.48s says", policy->slot);
         return g->reason;
     }
-    if (ring_is_numbered(policy) && entry.number % policy->capacity != part->number) {
+    if (ring_is_numbered(policy) && entry.number % policy->capacity != cell->number) {
         snprintf(g->reason, GRAMMAR_REASON_MAX, "its number %llu is of another slot",
                  (unsigned long long)entry.number);
         return g->reason;
@@ -518,32 +518,32 @@ static const char *slot_grammar(const struct grammar *g, const struct part *part
     return grammar_item(g, entry.item);
 }
 
-static const char *ring_grammar(const struct grammar *g, const struct part *part)
+static const char *ring_grammar(const struct grammar *g, const struct cell *cell)
 {
     uint64_t number;
-    switch (part->role) {
-    case PART_SEQ:
-        return ring_counter(part, &number) ? NULL : "no number";
-    case PART_SLOT:
-        return slot_grammar(g, part);
+    switch (cell->role) {
+    case CELL_SEQ:
+        return ring_counter(cell, &number) ? NULL : "no number";
+    case CELL_SLOT:
+        return slot_grammar(g, cell);
     default:
         return NULL;
     }
 }
 
 /* The ring may be sound, and this proxy's settings wrong. */
-static const char *ring_use_elsewhere(const struct list *list, const struct part *part)
+static const char *ring_use_elsewhere(const struct list *list, const struct cell *cell)
 {
     (void)list;
-    return part->role == PART_SLOT ? "do slot and capacity say what clients write?" : NULL;
+    return cell->role == CELL_SLOT ? "do slot and capacity say what clients write?" : NULL;
 }
 
 /* The numbers of a ring go on after an ldrop, if memcached can count on. */
-static bool ring_survives_drop(const struct part *part)
+static bool ring_survives_drop(const struct cell *cell)
 {
     uint64_t number;
-    bool broken = part->state == PART_THERE && !ring_counter(part, &number);
-    return part->role == PART_SEQ && !part->foreign && !broken;
+    bool broken = cell->state == CELL_THERE && !ring_counter(cell, &number);
+    return cell->role == CELL_SEQ && !cell->foreign && !broken;
 }
 
 static void ring_replace_call(struct work *w, const struct list_call *call, struct list_call *ghost)
@@ -566,14 +566,14 @@ static size_t count_items(const struct work *w)
     return count;
 }
 
-static const struct part counter = {.role = PART_SEQ};
+static const struct cell counter = {.role = CELL_SEQ};
 
 /* Names the slots of the next entries behind that number. */
 static void name_next(struct work *w, uint64_t last)
 {
     uint32_t capacity = w->op.list->policy->capacity;
     for (uint64_t i = 1; i <= u64_least(count_items(w), capacity); i++) {
-        (void)work_add_part(w, PART_SLOT, (uint32_t)((last + i) % capacity));
+        (void)work_add_cell(w, CELL_SLOT, (uint32_t)((last + i) % capacity));
     }
 }
 
@@ -584,22 +584,22 @@ static enum progress look_before(struct engine *e, struct work *w, const struct 
     struct co *co = &w->op.co;
     uint32_t capacity = w->op.list->policy->capacity;
     CO_BEGIN(co);
-    work_forget_parts(w);
-    (void)work_add_part(w, PART_SEQ, 0);
+    work_forget_cells(w);
+    (void)work_add_cell(w, CELL_SEQ, 0);
     CO_CALL(co, work_gather(e, w, event));
-    if (w->failed || !foreign_refuse_parts(e, w, 0, 1) ||
-        !ring_counter(&w->parts[0], &ring_own(w)->last)) {
+    if (w->failed || !foreign_refuse_cells(e, w, 0, 1) ||
+        !ring_counter(&w->cells[0], &ring_own(w)->last)) {
         CO_RETURN(co); /* there is none: it is made from all slots, which are read then */
     }
     ring_own(w)->expected = ring_own(w)->last + count_items(w);
-    (void)work_add_part(w, PART_SLOT, (uint32_t)(ring_own(w)->last % capacity));
-    (void)work_add_part(w, PART_SLOT, capacity);
+    (void)work_add_cell(w, CELL_SLOT, (uint32_t)(ring_own(w)->last % capacity));
+    (void)work_add_cell(w, CELL_SLOT, capacity);
     name_next(w, ring_own(w)->last);
     CO_CALL(co, work_gather(e, w, event));
     if (!w->failed) {
-        w->failed = !foreign_refuse_parts(e, w, 0, w->part_count);
+        w->failed = !foreign_refuse_cells(e, w, 0, w->cell_count);
     }
-    if (!w->failed && ring_own(w)->last > 0 && w->parts[1].state == PART_MISSING) {
+    if (!w->failed && ring_own(w)->last > 0 && w->cells[1].state == CELL_MISSING) {
         /* A gap, or entries of a ring of another capacity stand elsewhere. */
         CO_CALL(co, work_look(e, w, event));
         ring_own(w)->expected = ring_own(w)->last + count_items(w);
@@ -612,11 +612,11 @@ static enum progress look_at_slots(struct engine *e, struct work *w, const struc
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    work_forget_parts(w);
+    work_forget_cells(w);
     name_next(w, ring_own(w)->last - count_items(w));
     CO_CALL(co, work_gather(e, w, event));
     if (!w->failed) {
-        w->failed = !foreign_refuse_parts(e, w, 0, w->part_count);
+        w->failed = !foreign_refuse_cells(e, w, 0, w->cell_count);
     }
     CO_END(co);
 }
@@ -632,15 +632,15 @@ static enum progress set_back(struct engine *e, struct work *w, const struct op_
     char digits[24];
     CO_BEGIN(co);
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
-        work_forget_parts(w);
-        (void)work_add_part(w, PART_SEQ, 0);
+        work_forget_cells(w);
+        (void)work_add_cell(w, CELL_SEQ, 0);
         CO_CALL(co, work_gather(e, w, event));
-        if (w->failed || !ring_counter(&w->parts[0], &number) || number < capacity) {
+        if (w->failed || !ring_counter(&w->cells[0], &number) || number < capacity) {
             break;
         }
         value = block_new(sizeof digits);
         block_append(&value, digits, format_u64(digits, number % capacity));
-        part_write(e, &w->op, &w->parts[0], value, 0);
+        cell_write(e, &w->op, &w->cells[0], value, 0);
         block_unref(&value);
         CO_AWAIT(co, "setting the counter back");
         if (event->status != BE_EXISTS) {
@@ -659,7 +659,7 @@ static enum progress take_numbers(struct engine *e, struct work *w, const struct
     char digits[24];
     CO_BEGIN(co);
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
-        part_incr(e, &w->op, &counter, count_items(w), 0);
+        cell_incr(e, &w->op, &counter, count_items(w), 0);
         CO_AWAIT(co, "taking numbers");
         if (event->status == BE_STORED) {
             ring_own(w)->last = event->reply->number;
@@ -675,7 +675,7 @@ static enum progress take_numbers(struct engine *e, struct work *w, const struct
         }
         value = block_new(sizeof digits);
         block_append(&value, digits, format_u64(digits, ring_own(w)->last));
-        part_send(e, &w->op, &counter, BE_ADD, value, 0);
+        cell_send(e, &w->op, &counter, BE_ADD, value, 0);
         block_unref(&value);
         CO_AWAIT(co, "making the counter");
         if (event->status != BE_STORED && event->status != BE_NOT_STORED) {
@@ -691,7 +691,7 @@ static enum progress take_numbers(struct engine *e, struct work *w, const struct
 static void send_slot(struct engine *e, struct work *w, uint64_t number, struct slice item)
 {
     const struct list_policy *policy = w->op.list->policy;
-    struct part slot = {.role = PART_SLOT, .number = (uint32_t)(number % policy->capacity)};
+    struct cell slot = {.role = CELL_SLOT, .number = (uint32_t)(number % policy->capacity)};
     struct block *value = block_new(item.len + sizeof policy->slot);
     struct slot_entry entry;
     if (!slot_read_shown(policy->slot, item, &entry)) {
@@ -700,7 +700,7 @@ static void send_slot(struct engine *e, struct work *w, uint64_t number, struct 
     }
     entry.number = number;
     slot_write(policy->slot, &entry, &value);
-    part_send(e, &w->op, &slot, BE_SET, value, 0);
+    cell_send(e, &w->op, &slot, BE_SET, value, 0);
     block_unref(&value);
 }
 
@@ -708,12 +708,12 @@ static void send_slot(struct engine *e, struct work *w, uint64_t number, struct 
 static bool next_item(struct work *w, struct slice *item)
 {
     while (ring_own(w)->writing != NULL) {
-        if (w->next_part < ring_own(w)->writing->item_count) {
-            *item = ring_own(w)->writing->items[w->next_part++];
+        if (w->next_cell < ring_own(w)->writing->item_count) {
+            *item = ring_own(w)->writing->items[w->next_cell++];
             return true;
         }
         ring_own(w)->writing = TAILQ_NEXT(ring_own(w)->writing, link);
-        w->next_part = 0;
+        w->next_cell = 0;
     }
     return false;
 }
@@ -757,7 +757,7 @@ static enum progress ring_change(struct engine *e, struct work *w, const struct 
     if (!w->failed) {
         ring_own(w)->number = ring_own(w)->last - count_items(w);
         ring_own(w)->writing = TAILQ_FIRST(&w->calls);
-        w->next_part = 0;
+        w->next_cell = 0;
         send_slots(e, w);
         while (w->op.due > 0) {
             CO_AWAIT(co, "writing slots");
@@ -788,13 +788,13 @@ const struct dialect dialect_ring = {
     .lanes = {[LIST_ADD] = LANE_ADD},
     .unsupported_reason = "a ring takes ladd alone, and forgets by itself",
     .grammar = ring_grammar,
-    .integers = ROLE(PART_SEQ),
-    .essential = ROLE(PART_SEQ),
+    .integers = ROLE(CELL_SEQ),
+    .essential = ROLE(CELL_SEQ),
     .newest_first = true,
     .item_of = ring_item,
     .use_elsewhere = ring_use_elsewhere,
     .work_bytes = sizeof(struct ring_work),
-    .parts = ring_parts,
+    .cells = ring_cells,
     .look = ring_look,
     .change = ring_change,
     .drop = dialect_drop,
@@ -802,5 +802,5 @@ const struct dialect dialect_ring = {
     .survives_drop = ring_survives_drop,
     .replace_call = ring_replace_call,
     .compact = ring_compact,
-    .late_parts = all_parts,
+    .late_cells = all_cells,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Appending to one part of a list: creates a part that is missing, and writes a part whole that
+ * Appending to one cell of a list: creates a cell that is missing, and writes a cell whole that
  * takes no append.
  */
 #include "dialect/shared/dialect.h"
@@ -10,7 +10,7 @@
  * between. */
 #define APPEND_TRIES_MAX 8
 
-/* Not the tag of a part, which is its position. */
+/* Not the tag of a cell, which is its position. */
 #define TAG_APPENDED ((uint64_t)1 << 40)
 
 /* ---- the delimiter that an append begins with ----
@@ -40,17 +40,17 @@ bool closing_is_open(const struct list *list, struct slice text)
            (count == 0 || memchr(reserved, last, count) == NULL);
 }
 
-void closing_note_read(struct list *list, const struct part *part)
+void closing_note_read(struct list *list, const struct cell *cell)
 {
     struct known *known = known_of(list);
-    known->open &= ~ROLE(part->role);
-    if (part->state == PART_THERE && closing_is_open(list, part->value)) {
-        known->open |= ROLE(part->role);
+    known->open &= ~ROLE(cell->role);
+    if (cell->state == CELL_THERE && closing_is_open(list, cell->value)) {
+        known->open |= ROLE(cell->role);
     }
 }
 
-/* Makes what is sent to append that text to the part: the caller has a reference to it. */
-static struct block *append_text(const struct list *list, enum part_role role, struct block *text)
+/* Makes what is sent to append that text to the cell: the caller has a reference to it. */
+static struct block *append_text(const struct list *list, enum cell_role role, struct block *text)
 {
     bool closed = strict(list) && (known_of(list)->open & ROLE(role)) == 0;
     if (!dialect_of(list)->delimited || closed) {
@@ -78,7 +78,7 @@ static void write_whole(struct engine *e, struct work *w)
         block_append(&value, &delimiter, 1);
     }
     block_append(&value, before ? old.p : more.p, before ? old.len : more.len);
-    part_write(e, &w->op, &a->target, value, TAG_APPENDED);
+    cell_write(e, &w->op, &a->target, value, TAG_APPENDED);
     block_unref(&value);
 }
 
@@ -113,14 +113,14 @@ static void send_append(struct engine *e, struct work *w)
     struct block *value =
         before ? block_ref(a->value) : append_text(w->op.list, a->target.role, a->value);
     metric_inc(e->metrics, METRIC_list_appends);
-    part_append_blind(e, &w->op, &a->target, a->verb, value, TAG_APPENDED);
+    cell_append_blind(e, &w->op, &a->target, a->verb, value, TAG_APPENDED);
     block_unref(&value);
 }
 
 static void look_at_target(struct engine *e, struct work *w)
 {
     metric_inc(e->metrics, METRIC_list_part_reads);
-    part_send(e, &w->op, &w->append.target, BE_GET, NULL, TAG_APPENDED);
+    cell_send(e, &w->op, &w->append.target, BE_GET, NULL, TAG_APPENDED);
 }
 
 /* The reply to that. False: it could not be read, or is not the list's. */
@@ -133,7 +133,7 @@ static bool append_looked(struct engine *e, struct work *w, const struct op_even
         a->status = event->status;
         return false;
     }
-    part_take(&a->target, event->reply);
+    cell_take(&a->target, event->reply);
     w->met_record = false;
     work_unwrap(w, &a->target);
     if (w->met_record) {
@@ -152,7 +152,7 @@ static bool append_looked(struct engine *e, struct work *w, const struct op_even
 /* Nothing is there, and nothing is to be made. */
 static bool append_misses(struct append *a)
 {
-    bool misses = a->target.state == PART_MISSING && (a->create == NULL || a->only_there);
+    bool misses = a->target.state == CELL_MISSING && (a->create == NULL || a->only_there);
     a->status = misses ? BE_MISS : a->status;
     return misses;
 }
@@ -176,8 +176,8 @@ enum progress work_append(struct engine *e, struct work *w, const struct op_even
         if (!append_looked(e, w, event) || append_misses(a)) {
             CO_RETURN(co);
         }
-        if (a->target.state == PART_MISSING) {
-            part_write(e, &w->op, &a->target, a->create, TAG_APPENDED);
+        if (a->target.state == CELL_MISSING) {
+            cell_write(e, &w->op, &a->target, a->create, TAG_APPENDED);
         } else if (a->tries > 0) {
             write_whole(e, w);
         } else {
@@ -194,7 +194,7 @@ enum progress work_append(struct engine *e, struct work *w, const struct op_even
 
 void append_fini(struct append *a)
 {
-    part_forget(&a->target);
+    cell_forget(&a->target);
     block_unref(&a->value);
     block_unref(&a->create);
 }

@@ -14,8 +14,8 @@ bool dialect_keeps_key(const struct list *list)
 {
     uint32_t essential = dialect_of(list)->essential;
     bool keeps = false;
-    for (unsigned role = PART_KEY; !keeps && essential >> role != 0; role++) {
-        keeps = (essential >> role & 1) != 0 && part_has_own_key(list, (enum part_role)role);
+    for (unsigned role = CELL_KEY; !keeps && essential >> role != 0; role++) {
+        keeps = (essential >> role & 1) != 0 && cell_has_own_key(list, (enum cell_role)role);
     }
     return keeps;
 }

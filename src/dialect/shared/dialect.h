@@ -14,8 +14,8 @@
 
 enum look {
     LOOK_DONE,   /* work->items is what the list holds */
-    LOOK_MORE,   /* further parts were named */
-    LOOK_AGAIN,  /* the parts do not belong together: they were changed while they were read */
+    LOOK_MORE,   /* further cells were named */
+    LOOK_AGAIN,  /* the cells do not belong together: they were changed while they were read */
     LOOK_FAILED, /* work->error */
 };
 
@@ -32,9 +32,9 @@ struct dialect {
     const char *unsupported_reason;
 
     /* ---- what is stored ---- */
-    /* Is the part, which is there, of the format? See grammar_reason. */
-    const char *(*grammar)(const struct grammar *g, const struct part *part);
-    uint32_t integers;  /* roles of parts that memcached counts by INCR */
+    /* Is the cell, which is there, of the format? See grammar_reason. */
+    const char *(*grammar)(const struct grammar *g, const struct cell *cell);
+    uint32_t integers;  /* roles of cells that memcached counts by INCR */
     uint32_t essential; /* roles without which there is no list */
     uint32_t sublists;  /* roles that lstat counts as sublists */
     bool one_item;      /* there is no other: it is changed by CAS, or by one append */
@@ -48,8 +48,8 @@ struct dialect {
     const char *(*refusal)(const struct list_policy *policy, struct slice item);
     /* The item that was added, in an item as a look finds it; NULL: all of it. */
     struct slice (*item_of)(const struct list_policy *policy, struct slice found);
-    /* What a part that is not of the format may be to another list, or NULL: unknown. */
-    const char *(*use_elsewhere)(const struct list *list, const struct part *part);
+    /* What a cell that is not of the format may be to another list, or NULL: unknown. */
+    const char *(*use_elsewhere)(const struct list *list, const struct cell *cell);
 
     /* ---- its own memory, zeroed at first ---- */
     size_t work_bytes;                 /* of an operation: work.own */
@@ -59,10 +59,10 @@ struct dialect {
     void (*forget)(struct list *list);
 
     /* ---- reading ---- */
-    /* Names the parts that a look begins with. */
-    void (*parts)(struct work *w);
+    /* Names the cells that a look begins with. */
+    void (*cells)(struct work *w);
     enum look (*look)(struct engine *e, struct work *w);
-    bool look_proves; /* the look itself refuses parts that are not of the format */
+    bool look_proves; /* the look itself refuses cells that are not of the format */
 
     /* ---- writing ---- */
     work_step *change; /* LANE_ADD, LANE_DELETE, LANE_CHANGE */
@@ -72,10 +72,10 @@ struct dialect {
     work_step *purge;  /* LIST_PURGE */
     work_step *drop;
     work_step *compact; /* with or without a call */
-    /* For dialect_drop: how many parts are deleted at the same time (0: one)? Does the part stay?
+    /* For dialect_drop: how many cells are deleted at the same time (0: one)? Does the cell stay?
      */
     unsigned drops_at_once;
-    bool (*survives_drop)(const struct part *part);
+    bool (*survives_drop)(const struct cell *cell);
     /* The list of one item that may move: removes it as it was read. */
     work_step *remove;
     /* A ghost takes the place of a call (work.c). */
@@ -88,8 +88,8 @@ struct dialect {
     /* ---- moving to another layout ---- */
     /* Inner, before lconvert: ends with failed if the list's items may be another list's. */
     work_step *before_convert;
-    /* Names the parts that a late change may have written to; NULL: those of parts. */
-    void (*late_parts)(struct work *w);
+    /* Names the cells that a late change may have written to; NULL: those of cells. */
+    void (*late_cells)(struct work *w);
 };
 
 /* Moving lists from a dialect to another layout, list by list, while they are in use (migrate/):
@@ -122,10 +122,10 @@ struct known {
     const struct migration *migration; /* NULL: the list stays where it is */
     /* Of one that may move: where it is. */
     enum list_kept { KEPT_UNKNOWN, KEPT_OLD, KEPT_NATIVE } kept;
-    /* See foreign.h: a bit per role of parts that may be appended to without a look; of numbered
-     * parts only the one of this number. */
-    uint32_t parts, number;
-    /* See append.c: a bit per role of parts whose text did not end with a delimiter when it was
+    /* See foreign.h: a bit per role of cells that may be appended to without a look; of numbered
+     * cells only the one of this number. */
+    uint32_t cells, number;
+    /* See append.c: a bit per role of cells whose text did not end with a delimiter when it was
      * seen last. */
     uint32_t open;
     max_align_t own[];
@@ -154,7 +154,7 @@ static inline void *list_own(const struct list *list)
     return known_of(list)->own;
 }
 
-/* Does an essential part stand under the list's own key? Then it is the first one of a look. */
+/* Does an essential cell stand under the list's own key? Then it is the first one of a look. */
 bool dialect_keeps_key(const struct list *list);
 
 /* Forgets what is remembered of the list, which has turned out to be wrong. */
@@ -182,9 +182,9 @@ extern const char dialect_not_exact[];
 /* Why they are not read together with others. */
 extern const char dialect_not_joint[];
 
-/* append.c: does the text need a delimiter before the next item? Notes what was read of a part. */
+/* append.c: does the text need a delimiter before the next item? Notes what was read of a cell. */
 bool closing_is_open(const struct list *list, struct slice text);
-void closing_note_read(struct list *list, const struct part *part);
+void closing_note_read(struct list *list, const struct cell *cell);
 
 /* Fills append with the items of the calls as delimited text; a missing item is created with it. */
 void delimited_batch(struct work *w);

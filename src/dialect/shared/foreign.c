@@ -12,31 +12,31 @@ const char foreign_delimiter_text[] =
 
 /* What the item may be to another list: then the error does not advise ldrop. NULL: nothing is
  * known. */
-static const char *use_elsewhere(const struct list *list, const struct part *part)
+static const char *use_elsewhere(const struct list *list, const struct cell *cell)
 {
     struct record record;
-    if (slice_starts_with(part->value, SLICE_LIT("^1"))) {
+    if (slice_starts_with(cell->value, SLICE_LIT("^1"))) {
         return "it looks like a head or a sublist of a native list";
     }
-    if (record_parse(part->value, &record)) {
+    if (record_parse(cell->value, &record)) {
         return "it is the record of a list that moves";
     }
     const struct dialect *dialect = dialect_of(list);
-    return dialect->use_elsewhere != NULL ? dialect->use_elsewhere(list, part) : NULL;
+    return dialect->use_elsewhere != NULL ? dialect->use_elsewhere(list, cell) : NULL;
 }
 
-static void note_refusal(struct engine *e, struct work *w, const struct part *part,
+static void note_refusal(struct engine *e, struct work *w, const struct cell *cell,
                          const char *reason)
 {
     struct list *list = w->op.list;
     char name[KEY_BYTES_MAX], shown[SHOWN_MAX], key[SHOWN_MAX];
-    struct slice stored = slice_make(name, part_name(list, part->role, part->number, name));
-    const char *use = use_elsewhere(list, part);
-    if (use == NULL && grammar_mostly_fits(list, part)) {
+    struct slice stored = slice_make(name, cell_name(list, cell->role, cell->number, name));
+    const char *use = use_elsewhere(list, cell);
+    if (use == NULL && grammar_mostly_fits(list, cell)) {
         use = "what stands before that byte can be read: mend the value by hand";
     }
     metric_inc(e->metrics, METRIC_list_foreign_parts);
-    known_of(list)->parts = 0;
+    known_of(list)->cells = 0;
     dialect_forget(list);
     (void)slice_escape(stored, shown, sizeof shown);
     (void)slice_escape(list_key(list), key, sizeof key);
@@ -45,76 +45,76 @@ static void note_refusal(struct engine *e, struct work *w, const struct part *pa
                    use != NULL ? "" : key, use != NULL ? "" : " removes it");
 }
 
-bool foreign_refuse(struct engine *e, struct work *w, const struct part *part)
+bool foreign_refuse(struct engine *e, struct work *w, const struct cell *cell)
 {
     char text[GRAMMAR_REASON_MAX];
-    const char *reason = part->state == PART_THERE ? grammar_reason(w->op.list, part, text) : NULL;
+    const char *reason = cell->state == CELL_THERE ? grammar_reason(w->op.list, cell, text) : NULL;
     if (reason != NULL) {
-        note_refusal(e, w, part, reason);
+        note_refusal(e, w, cell, reason);
     }
     return reason == NULL;
 }
 
-static struct part part_of(enum part_role role, uint32_t number, const struct be_reply *reply)
+static struct cell cell_of(enum cell_role role, uint32_t number, const struct be_reply *reply)
 {
-    return (struct part){.role = role,
+    return (struct cell){.role = role,
                          .number = number,
-                         .state = reply->status == BE_HIT ? PART_THERE : PART_MISSING,
+                         .state = reply->status == BE_HIT ? CELL_THERE : CELL_MISSING,
                          .flags = reply->flags,
                          .value = reply->value};
 }
 
-bool foreign_allows(const struct list *list, enum part_role role, uint32_t number,
+bool foreign_allows(const struct list *list, enum cell_role role, uint32_t number,
                     const struct be_reply *reply)
 {
     char text[GRAMMAR_REASON_MAX];
-    const struct part part = part_of(role, number, reply);
-    return part.state != PART_THERE || grammar_reason(list, &part, text) == NULL;
+    const struct cell cell = cell_of(role, number, reply);
+    return cell.state != CELL_THERE || grammar_reason(list, &cell, text) == NULL;
 }
 
-bool foreign_refuse_reply(struct engine *e, struct work *w, enum part_role role,
+bool foreign_refuse_reply(struct engine *e, struct work *w, enum cell_role role,
                           const struct be_reply *reply)
 {
-    const struct part part = part_of(role, 0, reply);
-    return foreign_refuse(e, w, &part);
+    const struct cell cell = cell_of(role, 0, reply);
+    return foreign_refuse(e, w, &cell);
 }
 
-bool foreign_refuse_parts(struct engine *e, struct work *w, size_t from, size_t to)
+bool foreign_refuse_cells(struct engine *e, struct work *w, size_t from, size_t to)
 {
     char text[GRAMMAR_REASON_MAX];
     bool goes_on = work_is_asked(w, LIST_DROP) || w->completing;
     for (size_t i = from; i < to; i++) {
-        struct part *part = &w->parts[i];
-        if (part->state != PART_THERE || part->proved) {
+        struct cell *cell = &w->cells[i];
+        if (cell->state != CELL_THERE || cell->proved) {
             continue;
         }
-        const char *reason = part->foreign ? NULL : grammar_reason(w->op.list, part, text);
-        part->proved = reason == NULL && !part->foreign;
+        const char *reason = cell->foreign ? NULL : grammar_reason(w->op.list, cell, text);
+        cell->proved = reason == NULL && !cell->foreign;
         if (reason != NULL && !goes_on) {
-            note_refusal(e, w, part, reason);
+            note_refusal(e, w, cell, reason);
             return false;
         }
         if (reason != NULL) {
-            part->foreign = true;
-            part->value = SLICE_NONE;
+            cell->foreign = true;
+            cell->value = SLICE_NONE;
         }
     }
     return true;
 }
 
-bool foreign_knows(const struct list *list, const struct part *part)
+bool foreign_knows(const struct list *list, const struct cell *cell)
 {
     const struct known *known = known_of(list);
-    return (known->parts & ROLE(part->role)) != 0 &&
-           (!part_is_numbered(part->role) || part->number == known->number);
+    return (known->cells & ROLE(cell->role)) != 0 &&
+           (!cell_is_numbered(cell->role) || cell->number == known->number);
 }
 
-void foreign_note_known(struct list *list, const struct part *part)
+void foreign_note_known(struct list *list, const struct cell *cell)
 {
     struct known *known = known_of(list);
-    known->parts |= ROLE(part->role);
-    if (part_is_numbered(part->role)) {
-        known->number = part->number;
+    known->cells |= ROLE(cell->role);
+    if (cell_is_numbered(cell->role)) {
+        known->number = cell->number;
     }
 }
 

@@ -110,32 +110,32 @@ const char *grammar_signed(const struct grammar *g, struct slice text, grammar_i
     return NULL;
 }
 
-static const char *reason_and_fault(const struct list *list, const struct part *part,
+static const char *reason_and_fault(const struct list *list, const struct cell *cell,
                                     char reason[GRAMMAR_REASON_MAX], size_t *fault)
 {
-    const struct grammar g = {list, part->value, reason, fault};
+    const struct grammar g = {list, cell->value, reason, fault};
     const struct dialect *dialect = dialect_of(list);
     /* INCR keeps the flags of the number that it counts, and no proxy overwrites a counter: one
      * that a client made as an integer keeps these flags. */
-    bool integer = (dialect->integers & ROLE(part->role)) != 0 && part->flags == FLAGS_OF_INTEGERS;
-    if (!integer && !grammar_flags_of_text(part->flags)) {
-        snprintf(reason, GRAMMAR_REASON_MAX, "flags %u, which are not those of text", part->flags);
+    bool integer = (dialect->integers & ROLE(cell->role)) != 0 && cell->flags == FLAGS_OF_INTEGERS;
+    if (!integer && !grammar_flags_of_text(cell->flags)) {
+        snprintf(reason, GRAMMAR_REASON_MAX, "flags %u, which are not those of text", cell->flags);
         return reason;
     }
-    return dialect->grammar(&g, part);
+    return dialect->grammar(&g, cell);
 }
 
-const char *grammar_reason(const struct list *list, const struct part *part,
+const char *grammar_reason(const struct list *list, const struct cell *cell,
                            char reason[GRAMMAR_REASON_MAX])
 {
     size_t fault;
-    return reason_and_fault(list, part, reason, &fault);
+    return reason_and_fault(list, cell, reason, &fault);
 }
 
-bool grammar_mostly_fits(const struct list *list, const struct part *part)
+bool grammar_mostly_fits(const struct list *list, const struct cell *cell)
 {
     char reason[GRAMMAR_REASON_MAX];
     size_t fault = 0;
-    (void)reason_and_fault(list, part, reason, &fault);
-    return fault > part->value.len / 2;
+    (void)reason_and_fault(list, cell, reason, &fault);
+    return fault > cell->value.len / 2;
 }

@@ -2,12 +2,12 @@
 /*
  * What the stored items of a dialect can hold. Any other value under their names belongs to an
  * application: the proxy neither reads nor writes it. docs/dialects.md has the grammar for users.
- * Each dialect's table says which of these rules hold for which of its parts.
+ * Each dialect's table says which of these rules hold for which of its cells.
  */
 #ifndef DIALECT_SHARED_GRAMMAR_H
 #define DIALECT_SHARED_GRAMMAR_H
 
-#include "dialect/shared/part.h"
+#include "dialect/shared/cell.h"
 
 /* Room for the longest reason. */
 #define GRAMMAR_REASON_MAX 96
@@ -27,12 +27,12 @@ static inline bool grammar_flags_of_text(uint32_t flags)
     return flags == 0 || flags == 16;
 }
 
-/* Can the part, which is there, not be of the list? Returns the reason, in reason or constant;
- * NULL: the part is of the format. */
-const char *grammar_reason(const struct list *list, const struct part *part,
+/* Can the cell, which is there, not be of the list? Returns the reason, in reason or constant;
+ * NULL: the cell is of the format. */
+const char *grammar_reason(const struct list *list, const struct cell *cell,
                            char reason[GRAMMAR_REASON_MAX]);
-/* Of a part that is not of the format: is more than half of it, up to the fault? */
-bool grammar_mostly_fits(const struct list *list, const struct part *part);
+/* Of a cell that is not of the format: is more than half of it, up to the fault? */
+bool grammar_mostly_fits(const struct list *list, const struct cell *cell);
 
 /* The rules. Each returns a reason, or NULL: the text, a stretch of the value, follows the rule. */
 

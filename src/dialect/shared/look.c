@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Looking at a list of a dialect: reads its parts, and asks the dialect what they amount to.
+ * Looking at a list of a dialect: reads its cells, and asks the dialect what they amount to.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 #include "dialect/shared/foreign.h"
 #include "dialect/shared/record.h"
 
-/* How many parts are asked for at the same time: more than most lists have, and a bounded amount of
+/* How many cells are asked for at the same time: more than most lists have, and a bounded amount of
  * memory in flight. */
-#define PARTS_INFLIGHT_MAX 1024
+#define CELLS_INFLIGHT_MAX 1024
 /* How often a read is repeated whose answer was lost. */
 #define GET_TRIES_MAX 3
 /* How often a look is repeated that met a change half done; */
@@ -28,22 +28,22 @@ static void items_reset(struct items *items)
     items->bytes = 0;
 }
 
-struct part *work_add_part(struct work *w, enum part_role role, uint32_t number)
+struct cell *work_add_cell(struct work *w, enum cell_role role, uint32_t number)
 {
-    w->parts = array_room(w->parts, w->part_count, &w->part_cap, sizeof *w->parts);
-    struct part *part = &w->parts[w->part_count++];
-    *part = (struct part){.role = role, .number = number, .ttl_s = -1};
-    return part;
+    w->cells = array_room(w->cells, w->cell_count, &w->cell_cap, sizeof *w->cells);
+    struct cell *cell = &w->cells[w->cell_count++];
+    *cell = (struct cell){.role = role, .number = number, .ttl_s = -1};
+    return cell;
 }
 
-void work_forget_parts(struct work *w)
+void work_forget_cells(struct work *w)
 {
-    for (size_t i = 0; i < w->part_count; i++) {
-        part_forget(&w->parts[i]);
+    for (size_t i = 0; i < w->cell_count; i++) {
+        cell_forget(&w->cells[i]);
     }
-    w->part_count = 0;
+    w->cell_count = 0;
     w->read_bytes = 0;
-    w->next_part = w->first_part = 0;
+    w->next_cell = w->first_cell = 0;
     items_reset(&w->items);
 }
 
@@ -57,43 +57,43 @@ void work_forget_texts(struct work *w)
     w->text_count = 0;
 }
 
-static enum be_verb verb_for(const struct part *part)
+static enum be_verb verb_for(const struct cell *cell)
 {
-    return part->check || part->bare ? BE_SIZE : BE_GET;
+    return cell->check || cell->bare ? BE_SIZE : BE_GET;
 }
 
-static void ask_for_parts(struct engine *e, struct work *w)
+static void ask_for_cells(struct engine *e, struct work *w)
 {
-    while (!w->failed && w->next_part < w->part_count && w->op.due < PARTS_INFLIGHT_MAX) {
-        size_t i = (w->next_part++ + w->first_part) % w->part_count;
-        struct part *part = &w->parts[i];
-        if (part->state == PART_UNREAD || part->check) {
+    while (!w->failed && w->next_cell < w->cell_count && w->op.due < CELLS_INFLIGHT_MAX) {
+        size_t i = (w->next_cell++ + w->first_cell) % w->cell_count;
+        struct cell *cell = &w->cells[i];
+        if (cell->state == CELL_UNREAD || cell->check) {
             metric_inc(e->metrics, METRIC_list_part_reads);
-            part_send(e, &w->op, part, verb_for(part), NULL, i);
+            cell_send(e, &w->op, cell, verb_for(cell), NULL, i);
         }
     }
 }
 
-void work_unwrap(struct work *w, struct part *part)
+void work_unwrap(struct work *w, struct cell *cell)
 {
     struct record record;
-    if (list_migrates(w->op.list) && part->state == PART_THERE &&
-        part_has_own_key(w->op.list, part->role) && record_parse(part->value, &record)) {
+    if (list_migrates(w->op.list) && cell->state == CELL_THERE &&
+        cell_has_own_key(w->op.list, cell->role) && record_parse(cell->value, &record)) {
         w->met_record = true;
-        part->value = record.before;
+        cell->value = record.before;
     }
 }
 
-/* A part that has changed since it was read is read again. */
-static void check_part(struct work *w, struct part *part, const struct op_event *event)
+/* A cell that has changed since it was read is read again. */
+static void check_cell(struct work *w, struct cell *cell, const struct op_event *event)
 {
-    bool same = part->state == PART_THERE
-                    ? event->status == BE_HIT && event->reply->cas == part->cas
+    bool same = cell->state == CELL_THERE
+                    ? event->status == BE_HIT && event->reply->cas == cell->cas
                     : event->status == BE_MISS;
-    part->check = false;
+    cell->check = false;
     if (!same) {
-        part_forget(part);
-        bool last = part == &w->parts[w->part_count - 1];
+        cell_forget(cell);
+        bool last = cell == &w->cells[w->cell_count - 1];
         w->changed_older = w->changed_older || !last;
         w->changed_last = w->changed_last || last;
     }
@@ -117,8 +117,8 @@ bool work_drops_nothing(struct engine *e, struct work *w)
         w->read_bytes > w->op.list->policy->fold_memory_bytes) {
         return false;
     }
-    for (size_t i = 0; i < w->part_count; i++) {
-        if (w->parts[i].foreign) {
+    for (size_t i = 0; i < w->cell_count; i++) {
+        if (w->cells[i].foreign) {
             return false;
         }
     }
@@ -136,23 +136,23 @@ static bool is_drop(const struct work *w)
 static const char too_large[] = "list needs more than fold_memory_bytes to be read";
 
 /* Keeps what was read until the work is done, up to fold_memory_bytes. */
-static void keep_part(struct work *w, struct part *part)
+static void keep_cell(struct work *w, struct cell *cell)
 {
-    w->read_bytes += part->value.len;
+    w->read_bytes += cell->value.len;
     if (w->read_bytes <= w->op.list->policy->fold_memory_bytes) {
         return;
     }
     if (!is_drop(w)) {
         work_note_text(w, "%s", too_large);
-    } else if (!part_has_own_key(w->op.list, part->role)) {
-        block_unref(&part->block);
-        part->value = SLICE_NONE;
+    } else if (!cell_has_own_key(w->op.list, cell->role)) {
+        block_unref(&cell->block);
+        cell->value = SLICE_NONE;
     }
 }
 
-static void take_part(struct engine *e, struct work *w, const struct op_event *event)
+static void take_cell(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct part *part = &w->parts[event->tag];
+    struct cell *cell = &w->cells[event->tag];
     struct list *list = w->op.list;
     if (event->reply->caps != NULL) {
         list->item_size_max = event->reply->caps->item_size_max;
@@ -162,15 +162,15 @@ static void take_part(struct engine *e, struct work *w, const struct op_event *e
         }
     }
     bool answered = event->status == BE_HIT || event->status == BE_MISS;
-    if (answered && part->check) {
-        check_part(w, part, event);
+    if (answered && cell->check) {
+        check_cell(w, cell, event);
     } else if (answered) {
-        part_take(part, event->reply);
-        work_unwrap(w, part);
-        keep_part(w, part);
+        cell_take(cell, event->reply);
+        work_unwrap(w, cell);
+        keep_cell(w, cell);
     } else if (event->status == BE_LOST && w->get_tries < GET_TRIES_MAX) {
         w->get_tries++;
-        part_send(e, &w->op, part, verb_for(part), NULL, event->tag);
+        cell_send(e, &w->op, cell, verb_for(cell), NULL, event->tag);
     } else {
         w->failed = true;
         snprintf(w->error, sizeof w->error, "%s",
@@ -183,11 +183,11 @@ enum progress work_gather(struct engine *e, struct work *w, const struct op_even
     struct co *co = &w->op.co;
     CO_BEGIN(co);
     w->get_tries = 0;
-    ask_for_parts(e, w);
+    ask_for_cells(e, w);
     while (w->op.due > 0) {
         CO_AWAIT(co, "reading the list's items");
-        take_part(e, w, event);
-        ask_for_parts(e, w);
+        take_cell(e, w, event);
+        ask_for_cells(e, w);
     }
     CO_END(co);
 }
@@ -197,22 +197,22 @@ static bool is_gone(const struct work *w)
 {
     const struct dialect *dialect = dialect_of(w->op.list);
     if (dialect_keeps_key(w->op.list)) {
-        return w->parts[0].state != PART_THERE || w->met_record;
+        return w->cells[0].state != CELL_THERE || w->met_record;
     }
-    for (size_t i = 0; i < w->part_count; i++) {
-        if (w->parts[i].state == PART_THERE && (dialect->essential & ROLE(w->parts[i].role)) != 0) {
+    for (size_t i = 0; i < w->cell_count; i++) {
+        if (w->cells[i].state == CELL_THERE && (dialect->essential & ROLE(w->cells[i].role)) != 0) {
             return false;
         }
     }
     return true;
 }
 
-static enum look look_at_parts(struct engine *e, struct work *w)
+static enum look look_at_cells(struct engine *e, struct work *w)
 {
     const struct list_policy *policy = w->op.list->policy;
     const struct dialect *dialect = dialect_of(w->op.list);
     items_reset(&w->items);
-    if (!dialect->look_proves && !foreign_refuse_parts(e, w, 0, w->part_count)) {
+    if (!dialect->look_proves && !foreign_refuse_cells(e, w, 0, w->cell_count)) {
         return LOOK_FAILED;
     }
     enum look look = dialect->look(e, w);
@@ -231,12 +231,12 @@ static void note_extent(struct work *w)
 {
     struct list *list = w->op.list;
     w->stored_bytes = 0;
-    for (size_t i = 0; i < w->part_count; i++) {
-        w->stored_bytes += w->parts[i].value.len;
-        if (!w->partial && !w->parts[i].foreign && !w->parts[i].bare) {
-            foreign_note_known(list, &w->parts[i]);
+    for (size_t i = 0; i < w->cell_count; i++) {
+        w->stored_bytes += w->cells[i].value.len;
+        if (!w->partial && !w->cells[i].foreign && !w->cells[i].bare) {
+            foreign_note_known(list, &w->cells[i]);
             if (w->read_bytes <= list->policy->fold_memory_bytes) { /* else values were left out */
-                closing_note_read(list, &w->parts[i]);
+                closing_note_read(list, &w->cells[i]);
             }
         }
     }
@@ -258,11 +258,11 @@ enum progress work_look(struct engine *e, struct work *w, const struct op_event 
             CO_SLEEP(&w->op, co, "waiting until others have written",
                      e->now.mono_us + 1 + rng_below(e->rng, WORK_BACKOFF_US << w->look_tries / 2));
         }
-        work_forget_parts(w);
-        dialect_of(w->op.list)->parts(w);
+        work_forget_cells(w);
+        dialect_of(w->op.list)->cells(w);
         do {
             CO_CALL(co, work_gather(e, w, event));
-            look = w->failed ? LOOK_FAILED : look_at_parts(e, w);
+            look = w->failed ? LOOK_FAILED : look_at_cells(e, w);
         } while (look == LOOK_MORE);
     } while (look == LOOK_AGAIN && ++w->look_tries < LOOK_TRIES_MAX);
     if (look == LOOK_AGAIN) {
@@ -276,8 +276,8 @@ enum progress work_look(struct engine *e, struct work *w, const struct op_event 
 
 bool work_any_there(const struct work *w)
 {
-    for (size_t i = 0; i < w->part_count; i++) {
-        if (w->parts[i].state == PART_THERE) {
+    for (size_t i = 0; i < w->cell_count; i++) {
+        if (w->cells[i].state == CELL_THERE) {
             return true;
         }
     }
@@ -286,8 +286,8 @@ bool work_any_there(const struct work *w)
 
 bool work_all_read(const struct work *w)
 {
-    for (size_t i = 0; i < w->part_count; i++) {
-        if (w->parts[i].state == PART_UNREAD) {
+    for (size_t i = 0; i < w->cell_count; i++) {
+        if (w->cells[i].state == CELL_UNREAD) {
             return false;
         }
     }
@@ -297,8 +297,8 @@ bool work_all_read(const struct work *w)
 bool work_read_in_order(const struct engine *e, const struct work *w)
 {
     const struct pool_config *pool = &e->config->pools[w->op.list->policy->pool_index];
-    for (size_t i = 1; i < w->part_count; i++) {
-        if (w->parts[i].server != w->parts[0].server) {
+    for (size_t i = 1; i < w->cell_count; i++) {
+        if (w->cells[i].server != w->cells[0].server) {
             return false;
         }
     }
@@ -308,12 +308,12 @@ bool work_read_in_order(const struct engine *e, const struct work *w)
 uint64_t work_version(const struct work *w, bool with_key)
 {
     uint64_t version = 0;
-    if (w->part_count == 1) {
-        return w->parts[0].state == PART_THERE ? w->parts[0].cas : 0;
+    if (w->cell_count == 1) {
+        return w->cells[0].state == CELL_THERE ? w->cells[0].cas : 0;
     }
-    for (size_t i = 0; i < w->part_count; i++) {
-        uint64_t cas = w->parts[i].state == PART_THERE ? w->parts[i].cas : 0;
-        if (with_key || !part_has_own_key(w->op.list, w->parts[i].role)) {
+    for (size_t i = 0; i < w->cell_count; i++) {
+        uint64_t cas = w->cells[i].state == CELL_THERE ? w->cells[i].cas : 0;
+        if (with_key || !cell_has_own_key(w->op.list, w->cells[i].role)) {
             version = hash_stable(slice_make((const char *)&cas, sizeof cas), version);
         }
     }

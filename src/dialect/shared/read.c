@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What every dialect does in the same way: answers reads from one look at the parts; removes them
+ * What every dialect does in the same way: answers reads from one look at the cells; removes them
  * for ldrop.
  */
 #include "dialect/shared/dialect.h"
@@ -69,22 +69,22 @@ static void fill_stat(const struct work *w, struct list_stat *stat)
     stat->items = w->items.count;
     stat->head_server = w->op.list->head_server;
     stat->ttl_s = -1;
-    for (size_t i = 0; i < w->part_count; i++) {
-        const struct part *part = &w->parts[i];
-        if (part->state == PART_THERE) {
-            stat->sublists += (dialect->sublists & ROLE(part->role)) != 0;
-            stat->head_cas = stat->head_cas == 0 ? part->cas : stat->head_cas;
-            stat->ttl_s = stat->ttl_s < 0 ? part->ttl_s : stat->ttl_s;
+    for (size_t i = 0; i < w->cell_count; i++) {
+        const struct cell *cell = &w->cells[i];
+        if (cell->state == CELL_THERE) {
+            stat->sublists += (dialect->sublists & ROLE(cell->role)) != 0;
+            stat->head_cas = stat->head_cas == 0 ? cell->cas : stat->head_cas;
+            stat->ttl_s = stat->ttl_s < 0 ? cell->ttl_s : stat->ttl_s;
         }
     }
 }
 
-/* -1: no part expires. */
+/* -1: no cell expires. */
 static int64_t least_ttl_s(const struct work *w)
 {
     int64_t least_s = -1;
-    for (size_t i = 0; i < w->part_count; i++) {
-        int64_t ttl_s = w->parts[i].state == PART_THERE ? w->parts[i].ttl_s : -1;
+    for (size_t i = 0; i < w->cell_count; i++) {
+        int64_t ttl_s = w->cells[i].state == CELL_THERE ? w->cells[i].ttl_s : -1;
         least_s = ttl_s >= 0 && (least_s < 0 || ttl_s < least_s) ? ttl_s : least_s;
     }
     return least_s;
@@ -102,24 +102,24 @@ static bool is_joined(const struct list_call *call)
 static uint64_t answer_version(const struct work *w)
 {
     uint64_t mixture = 0, version = 0;
-    for (size_t i = 0; i < w->part_count; i++) {
-        const struct part *part = &w->parts[i];
-        version = part->state == PART_THERE ? head_version(part->cas, part->value) : 0;
+    for (size_t i = 0; i < w->cell_count; i++) {
+        const struct cell *cell = &w->cells[i];
+        version = cell->state == CELL_THERE ? head_version(cell->cas, cell->value) : 0;
         mixture = hash_stable(slice_make((const char *)&version, sizeof version), mixture);
     }
-    return w->part_count == 1 ? version : version_of_hash(mixture);
+    return w->cell_count == 1 ? version : version_of_hash(mixture);
 }
 
 /* The list is one item: others are not looked at in this way. */
 static void answer_look(struct engine *e, struct work *w, struct list_call *call)
 {
-    const struct part *part = w->parts;
-    bool there = w->part_count > 0 && part->state == PART_THERE;
+    const struct cell *cell = w->cells;
+    bool there = w->cell_count > 0 && cell->state == CELL_THERE;
     for (size_t i = 0; i < w->items.count; i++) {
         fold_apply(&call->inner->items, ENTRY_ADD, w->items.at[i]);
     }
-    call->inner->cas = there ? part->cas : 0;
-    call->inner->epoch = there ? part->epoch : 0;
+    call->inner->cas = there ? cell->cas : 0;
+    call->inner->epoch = there ? cell->epoch : 0;
     call_finish(e, w->op.list, call, there ? LIST_OK : LIST_MISSING);
 }
 
@@ -175,7 +175,7 @@ enum progress dialect_read(struct engine *e, struct work *w, const struct op_eve
     CO_BEGIN(co);
     CO_CALL(co, work_look(e, w, event));
     if (!w->failed && list_migrates(w->op.list)) {
-        /* If it has not moved, the parts belonged to the list all the time while they were read. */
+        /* If it has not moved, the cells belonged to the list all the time while they were read. */
         CO_CALL(co, migration_of(w->op.list)->verify(e, w, event));
     }
     if (w->failed || w->moved) {
@@ -191,15 +191,15 @@ enum progress dialect_read(struct engine *e, struct work *w, const struct op_eve
     CO_END(co);
 }
 
-/* Deletes the last part first, one after the other, except for parts that are all alike. */
+/* Deletes the last cell first, one after the other, except for cells that are all alike. */
 static void send_drops(struct engine *e, struct work *w)
 {
     const struct dialect *dialect = dialect_of(w->op.list);
     unsigned most = dialect->drops_at_once != 0 ? dialect->drops_at_once : 1;
-    while (!w->failed && w->next_part < w->part_count && w->op.due < most) {
-        const struct part *part = &w->parts[w->part_count - ++w->next_part];
-        if (dialect->survives_drop == NULL || !dialect->survives_drop(part)) {
-            part_send(e, &w->op, part, BE_DELETE, NULL, 0);
+    while (!w->failed && w->next_cell < w->cell_count && w->op.due < most) {
+        const struct cell *cell = &w->cells[w->cell_count - ++w->next_cell];
+        if (dialect->survives_drop == NULL || !dialect->survives_drop(cell)) {
+            cell_send(e, &w->op, cell, BE_DELETE, NULL, 0);
         }
     }
 }
@@ -216,13 +216,13 @@ enum progress dialect_drop(struct engine *e, struct work *w, const struct op_eve
         CO_CALL(co, dialect_of(w->op.list)->remove(e, w, event));
         CO_RETURN(co);
     }
-    w->next_part = 0;
+    w->next_cell = 0;
     send_drops(e, w);
     while (w->op.due > 0) {
         CO_AWAIT(co, "dropping the list's items");
         if (event->status != BE_DELETED && event->status != BE_NOT_FOUND) {
             work_note_error(w, event);
-            if (w->part_count > 1) {
+            if (w->cell_count > 1) {
                 work_note_unknown(w);
             }
         }

@@ -319,7 +319,7 @@ static void work_fini(struct engine *e, struct op *op)
     (void)e;
     work_free_ghosts(w);
     arena_fini(&w->kept);
-    work_forget_parts(w);
+    work_forget_cells(w);
     work_forget_texts(w);
     fold_fini(&w->items.fold);
     append_fini(&w->append);
@@ -330,7 +330,7 @@ static void work_fini(struct engine *e, struct op *op)
         migration_of(op->list)->fini(w);
     }
     free(w->items.at);
-    free(w->parts);
+    free(w->cells);
 }
 
 static size_t aligned(size_t bytes)

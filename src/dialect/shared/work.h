@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Work on a list of a dialect: an operation that carries calls, and what the dialects share. A
- * dialect names the parts that a list is made of, says what they amount to, and writes them in its
+ * dialect names the cells that a list is made of, says what they amount to, and writes them in its
  * own order (dialect.h).
  */
 #ifndef DIALECT_SHARED_WORK_H
 #define DIALECT_SHARED_WORK_H
 
 #include "base/arena.h"
-#include "dialect/shared/part.h"
+#include "dialect/shared/cell.h"
 #include "list/format/fold.h"
 
 /* Which calls travel together, and how. */
 enum lane {
     LANE_UNSUPPORTED, /* the dialect has no such verb */
-    LANE_READ,        /* any number of reads, from one look at the parts */
+    LANE_READ,        /* any number of reads, from one look at the cells */
     LANE_ADD,         /* any number of blind additions, in one append */
     LANE_DELETE,      /* the same for deletions */
     LANE_CHANGE,      /* the same for both together */
@@ -22,7 +22,7 @@ enum lane {
     LANE_ALONE,       /* one call at a time */
 };
 
-/* What a list holds, in its order. Items live in the fold or in the parts. */
+/* What a list holds, in its order. Items live in the fold or in the cells. */
 struct items {
     struct fold fold; /* empty where the look fills in at alone */
     struct slice *at; /* as of the look: none of them once the fold is changed */
@@ -36,7 +36,7 @@ typedef enum progress work_step(struct engine *e, struct work *w, const struct o
 
 /* An append to one item. In: target, verb, value, create. */
 struct append {
-    struct part target;
+    struct cell target;
     enum be_verb verb;    /* BE_APPEND or BE_PREPEND */
     struct block *value;  /* the reference is the append's */
     struct block *create; /* what a missing item is created with; NULL: it stays missing */
@@ -55,13 +55,13 @@ struct work {
     size_t call_bytes;       /* of the items of the calls */
     struct arena kept;       /* copies of the items of calls that change something */
 
-    struct part *parts;
-    size_t part_count, part_cap;
+    struct cell *cells;
+    size_t cell_count, cell_cap;
     uint64_t read_bytes; /* of the values that this look has read */
-    struct items items;  /* what the parts amounted to in the last look */
+    struct items items;  /* what the cells amounted to in the last look */
     uint64_t stored_bytes;
-    bool partial;    /* the look left parts out: it says nothing of the whole list */
-    bool can_shrink; /* the parts are longer than the items need */
+    bool partial;    /* the look left cells out: it says nothing of the whole list */
+    bool can_shrink; /* the cells are longer than the items need */
     struct append append;
 
     bool failed; /* error says why */
@@ -69,9 +69,9 @@ struct work {
     unsigned tries, rounds, conflicts;
     bool conflict; /* the last write met another client's */
     unsigned look_tries, get_tries;
-    size_t next_part;
-    size_t first_part;                /* the part that is asked for first */
-    bool changed_older, changed_last; /* by a check: parts before the last one, the last one */
+    size_t next_cell;
+    size_t first_cell;                /* the cell that is asked for first */
+    bool changed_older, changed_last; /* by a check: cells before the last one, the last one */
 
     struct block **texts; /* texts to be written, one after the other */
     size_t text_count;
@@ -105,7 +105,7 @@ void work_note_no_room(struct work *w);
 void work_note_unknown(struct work *w);
 void PRINTF_LIKE(2, 3) work_note_text(struct work *w, const char *format, ...);
 
-/* Takes the reply to a part_write or part_remove. False: another client has written in between. */
+/* Takes the reply to a cell_write or cell_remove. False: another client has written in between. */
 bool work_written(struct engine *e, struct work *w, const struct op_event *event);
 
 /* Is the first of its calls of that verb? lset and ldrop travel alone. */
@@ -116,32 +116,32 @@ bool work_finds_nothing_to_drop(const struct work *w);
 /* And no foreign value either? Then it is answered so, and nothing is to be removed. */
 bool work_drops_nothing(struct engine *e, struct work *w);
 
-/* Adds a part that is to be read; forgets all of them, or the texts. */
-struct part *work_add_part(struct work *w, enum part_role role, uint32_t number);
-void work_forget_parts(struct work *w);
+/* Adds a cell that is to be read; forgets all of them, or the texts. */
+struct cell *work_add_cell(struct work *w, enum cell_role role, uint32_t number);
+void work_forget_cells(struct work *w);
 void work_forget_texts(struct work *w);
 
 /* Inner protothreads. Each ends with failed and error set, or with its result. */
-/* Reads the parts that were not read yet, all in flight at the same time. */
+/* Reads the cells that were not read yet, all in flight at the same time. */
 work_step work_gather;
-/* Names the parts, reads them and finds out what they amount to: items. */
+/* Names the cells, reads them and finds out what they amount to: items. */
 work_step work_look;
 /* A record of a move holds the value that stood there before: notes it in met_record, and takes the
  * value. */
-void work_unwrap(struct work *w, struct part *part);
+void work_unwrap(struct work *w, struct cell *cell);
 /* Carries out append; done when the answer is known. */
 work_step work_append;
 void append_fini(struct append *append);
 
-/* Was any of the parts there? */
+/* Was any of the cells there? */
 bool work_any_there(const struct work *w);
-/* Is there no part that was not read, or has changed by a check since? */
+/* Is there no cell that was not read, or has changed by a check since? */
 bool work_all_read(const struct work *w);
-/* Were the parts read in the order in which they were asked for? One connection to a memcached
+/* Were the cells read in the order in which they were asked for? One connection to a memcached
  * answers so. A node of a Couchbase cluster may refuse one request for now, and answer the next. */
 bool work_read_in_order(const struct engine *e, const struct work *w);
 
-/* Differs whenever a part may have changed: the CAS number of a single one, a mixture of several;
+/* Differs whenever a cell may have changed: the CAS number of a single one, a mixture of several;
  * with_key: also of the one under the list's key. */
 uint64_t work_version(const struct work *w, bool with_key);
 

@@ -22,7 +22,7 @@ static bool may_be_number(struct slice text, struct signs signs)
 
 static enum look signed_look(struct engine *e, struct work *w)
 {
-    struct slice text = w->parts[0].value;
+    struct slice text = w->cells[0].value;
     struct signs signs = signs_of(w->op.list->policy);
     (void)e;
     signed_fold(&w->items.fold, text, signs);
@@ -31,9 +31,9 @@ static enum look signed_look(struct engine *e, struct work *w)
     return LOOK_DONE;
 }
 
-static const char *signed_grammar(const struct grammar *g, const struct part *part)
+static const char *signed_grammar(const struct grammar *g, const struct cell *cell)
 {
-    return part->role == PART_KEY ? grammar_signed(g, g->value, grammar_item) : NULL;
+    return cell->role == CELL_KEY ? grammar_signed(g, g->value, grammar_item) : NULL;
 }
 
 const struct dialect dialect_signed = {

@@ -12,15 +12,15 @@
 
 static enum look simple_look(struct engine *e, struct work *w)
 {
-    struct slice rest = w->parts[0].value, item;
+    struct slice rest = w->cells[0].value, item;
     char delimiter = (char)w->op.list->policy->delimiter;
     (void)e;
     while (text_next(&rest, delimiter, &item)) {
         fold_apply(&w->items.fold, ENTRY_ADD, item);
     }
     items_settle(&w->items);
-    w->can_shrink = w->parts[0].value.len > w->items.bytes + w->items.count ||
-                    text_has_gaps(w->parts[0].value, delimiter);
+    w->can_shrink = w->cells[0].value.len > w->items.bytes + w->items.count ||
+                    text_has_gaps(w->cells[0].value, delimiter);
     return LOOK_DONE;
 }
 
@@ -35,9 +35,9 @@ static void simple_encode(const struct list_policy *policy, const struct fold *f
     }
 }
 
-static const char *simple_grammar(const struct grammar *g, const struct part *part)
+static const char *simple_grammar(const struct grammar *g, const struct cell *cell)
 {
-    return part->role == PART_KEY ? grammar_delimited(g, g->value, grammar_item) : NULL;
+    return cell->role == CELL_KEY ? grammar_delimited(g, g->value, grammar_item) : NULL;
 }
 
 const struct dialect dialect_simple = {

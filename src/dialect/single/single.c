@@ -20,9 +20,9 @@
 #define TRIES_PER_STEP 4
 #define STEPS_MAX 6
 
-void single_parts(struct work *w)
+void single_cells(struct work *w)
 {
-    (void)work_add_part(w, PART_KEY, 0);
+    (void)work_add_cell(w, CELL_KEY, 0);
 }
 
 /* Adds or deletes the call's items. Returns how many that changed. */
@@ -100,7 +100,7 @@ static bool is_empty(const struct fold *fold)
  */
 static enum list_status met(const struct work *w, const struct list_call *call, bool changes)
 {
-    const struct part *part = &w->parts[0];
+    const struct cell *cell = &w->cells[0];
     bool empty = is_empty(&w->items.fold);
     switch (call->verb == LIST_CREATE ? LIST_IF_MISSING : call->condition) {
     case LIST_IF_MISSING:
@@ -109,7 +109,7 @@ static enum list_status met(const struct work *w, const struct list_call *call, 
         return empty ? LIST_NOT_STORED : LIST_OK;
     case LIST_IF_VERSION:
         return empty                                                               ? LIST_MISSING
-               : changes || head_version(part->cas, part->value) != call->expected ? LIST_EXISTS
+               : changes || head_version(cell->cas, cell->value) != call->expected ? LIST_EXISTS
                                                                                    : LIST_OK;
     default:
         return LIST_OK;
@@ -155,10 +155,10 @@ static void finish_calls(struct engine *e, struct work *w)
 /* An lset may bring a time to live: with the content in one step, so that neither comes alone. */
 static struct life life_of_calls(const struct work *w)
 {
-    const struct part *part = &w->parts[0];
+    const struct cell *cell = &w->cells[0];
     const struct list_call *call;
     struct life life =
-        part->state == PART_THERE ? life_kept(part->ttl_s) : life_new(w->op.list->policy);
+        cell->state == CELL_THERE ? life_kept(cell->ttl_s) : life_new(w->op.list->policy);
     TAILQ_FOREACH(call, &w->calls, link)
     {
         if (call->verb == LIST_SET && call->has_exptime && call->status == LIST_OK) {
@@ -174,7 +174,7 @@ void single_send(struct engine *e, struct work *w)
     struct life life = life_of_calls(w);
     struct block *value = block_new(w->stored_bytes + w->call_bytes + 16);
     dialect_of(w->op.list)->encode(policy, &w->items.fold, &value);
-    part_write_for(e, &w->op, &w->parts[0], &life, value, 0);
+    cell_write_for(e, &w->op, &w->cells[0], &life, value, 0);
     block_unref(&value);
 }
 
@@ -251,16 +251,16 @@ enum progress single_exact(struct engine *e, struct work *w, const struct op_eve
 static bool send_touched(struct engine *e, struct work *w)
 {
     struct list_call *call = TAILQ_FIRST(&w->calls);
-    const struct part *part = &w->parts[0];
+    const struct cell *cell = &w->cells[0];
     if (w->items.count == 0) {
         call->status = LIST_MISSING;
         return false;
     }
     call->status = LIST_OK;
     struct life life = life_given(call->exptime);
-    struct block *value = block_new(part->value.len);
-    block_append(&value, part->value.p, part->value.len);
-    part_write_for(e, &w->op, part, &life, value, 0);
+    struct block *value = block_new(cell->value.len);
+    block_append(&value, cell->value.p, cell->value.len);
+    cell_write_for(e, &w->op, cell, &life, value, 0);
     block_unref(&value);
     return true;
 }
@@ -291,7 +291,7 @@ enum progress single_change(struct engine *e, struct work *w, const struct op_ev
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    w->append.target = (struct part){.role = PART_KEY};
+    w->append.target = (struct cell){.role = CELL_KEY};
     dialect_of(w->op.list)->batch(w);
     CO_CALL(co, work_append(e, w, event));
     if (w->append.status == BE_TOO_LARGE) {
@@ -308,7 +308,7 @@ enum progress single_change(struct engine *e, struct work *w, const struct op_ev
 
 static bool send_removal(struct engine *e, struct work *w)
 {
-    part_remove(e, &w->op, &w->parts[0]);
+    cell_remove(e, &w->op, &w->cells[0]);
     return true;
 }
 

@@ -32,7 +32,7 @@ static char delimiter_of(const struct work *w)
 
 static enum look tombstone_look(struct engine *e, struct work *w)
 {
-    struct slice adds = w->parts[0].value, deletes = SLICE_NONE;
+    struct slice adds = w->cells[0].value, deletes = SLICE_NONE;
     const char *bar =
         adds.len == 0 ? NULL : memchr(adds.p, w->op.list->policy->deleted_delimiter, adds.len);
     (void)e;
@@ -43,7 +43,7 @@ static enum look tombstone_look(struct engine *e, struct work *w)
     tombstone_list(w->op.list)->has_bar = bar != NULL;
     counted_fold(&w->items.fold, adds, deletes, delimiter_of(w));
     items_settle(&w->items);
-    w->can_shrink = w->parts[0].value.len > w->items.bytes + w->items.count + 1 ||
+    w->can_shrink = w->cells[0].value.len > w->items.bytes + w->items.count + 1 ||
                     text_has_gaps(adds, delimiter_of(w));
     return LOOK_DONE;
 }
@@ -100,12 +100,12 @@ static void tombstone_encode(const struct list_policy *policy, const struct fold
 }
 
 /* Deleted items, a bar, added items; without a bar only added ones. */
-static const char *tombstone_grammar(const struct grammar *g, const struct part *part)
+static const char *tombstone_grammar(const struct grammar *g, const struct cell *cell)
 {
     struct slice adds = g->value, deletes = SLICE_NONE;
     int bar = g->list->policy->deleted_delimiter;
     const char *found = adds.len == 0 ? NULL : memchr(adds.p, bar, adds.len);
-    if (part->role != PART_KEY) {
+    if (cell->role != CELL_KEY) {
         return NULL;
     }
     if (found != NULL) {

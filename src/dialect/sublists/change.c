@@ -24,7 +24,7 @@ static bool take_index(struct engine *e, struct work *w, const struct op_event *
         w->failed = w->moved = true;
         return false;
     }
-    if (!foreign_refuse_reply(e, w, PART_KEY, event->reply)) {
+    if (!foreign_refuse_reply(e, w, CELL_KEY, event->reply)) {
         return false;
     }
     *found = sublists_newest(w->op.list, value, newest);
@@ -37,7 +37,7 @@ static enum progress read_index(struct engine *e, struct work *w, const struct o
     struct co *co = &w->op.co;
     struct sublists_list *list = sublists_list(w->op.list);
     CO_BEGIN(co);
-    part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
+    cell_send(e, &w->op, &(struct cell){.role = CELL_KEY}, BE_GET, NULL, TAG_INDEX);
     CO_AWAIT(co, "reading which sublists there are");
     if (event->status == BE_HIT || event->status == BE_MISS) {
         if (!take_index(e, w, event, &list->newest_known, &sublists_own(w)->newest)) {
@@ -62,9 +62,9 @@ static bool is_free(const struct be_reply *reply)
 
 static void send_next(struct engine *e, struct work *w, enum be_verb verb)
 {
-    struct part next = {.role = PART_SUBLIST, .number = (uint32_t)sublists_own(w)->next};
+    struct cell next = {.role = CELL_SUBLIST, .number = (uint32_t)sublists_own(w)->next};
     struct block *nothing = block_new(16);
-    part_send(e, &w->op, &next, verb, verb == BE_ADD ? nothing : NULL, 0);
+    cell_send(e, &w->op, &next, verb, verb == BE_ADD ? nothing : NULL, 0);
     block_unref(&nothing);
 }
 
@@ -74,14 +74,14 @@ static bool may_begin_with(const struct work *w, const struct be_reply *reply)
 {
     uint32_t number = (uint32_t)sublists_own(w)->next;
     return reply->status == BE_MISS ||
-           (number == 0 ? foreign_allows(w->op.list, PART_SUBLIST, number, reply) : is_free(reply));
+           (number == 0 ? foreign_allows(w->op.list, CELL_SUBLIST, number, reply) : is_free(reply));
 }
 
 static void send_index(struct engine *e, struct work *w)
 {
     struct block *value = block_new(16);
     sublists_append_number(w->op.list, &value, ENTRY_ADD, (uint32_t)sublists_own(w)->next);
-    part_send(e, &w->op, &(struct part){.role = PART_KEY},
+    cell_send(e, &w->op, &(struct cell){.role = CELL_KEY},
               sublists_own(w)->index_there ? BE_APPEND : BE_ADD, value, 0);
     block_unref(&value);
 }
@@ -124,7 +124,7 @@ static bool take_newest(struct engine *e, struct work *w, const struct op_event 
         sublists_list(w->op.list)->newest_known = false;
         return false;
     }
-    part_take(&sublists_own(w)->index, event->reply);
+    cell_take(&sublists_own(w)->index, event->reply);
     if (!take_index(e, w, event, &found, &newest)) {
         return false;
     }
@@ -143,7 +143,7 @@ static void name_next(struct engine *e, struct work *w)
         block_append(&value, &delimiter, 1);
     }
     sublists_append_number(w->op.list, &value, ENTRY_ADD, (uint32_t)sublists_own(w)->next);
-    part_write(e, &w->op, &sublists_own(w)->index, value, 0);
+    cell_write(e, &w->op, &sublists_own(w)->index, value, 0);
     block_unref(&value);
 }
 
@@ -156,16 +156,16 @@ static enum progress take_back_added(struct engine *e, struct work *w, const str
     if (!sublists_own(w)->added) {
         CO_RETURN(co);
     }
-    part_forget(&sublists_own(w)->not_named);
+    cell_forget(&sublists_own(w)->not_named);
     sublists_own(w)->not_named =
-        (struct part){.role = PART_SUBLIST, .number = (uint32_t)sublists_own(w)->next};
+        (struct cell){.role = CELL_SUBLIST, .number = (uint32_t)sublists_own(w)->next};
     send_next(e, w, BE_GET);
     CO_AWAIT(co, "reading a sublist that is not needed");
     if (event->status != BE_HIT || !is_free(event->reply)) {
         CO_RETURN(co);
     }
-    part_take(&sublists_own(w)->not_named, event->reply);
-    part_remove(e, &w->op, &sublists_own(w)->not_named);
+    cell_take(&sublists_own(w)->not_named, event->reply);
+    cell_remove(e, &w->op, &sublists_own(w)->not_named);
     CO_AWAIT(co, "removing a sublist that is not needed");
     CO_END(co);
 }
@@ -197,7 +197,7 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
             CO_AWAIT(co, "looking into a sublist that is there");
             sublists_own(w)->orphan = event->status == BE_HIT && !is_free(event->reply);
         }
-        part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
+        cell_send(e, &w->op, &(struct cell){.role = CELL_KEY}, BE_GET, NULL, TAG_INDEX);
         CO_AWAIT(co, "reading the index to name the new sublist");
         if (!take_newest(e, w, event)) {
             CO_CALL(co, take_back_added(e, w, event));
@@ -213,7 +213,7 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
         } else if (!w->failed) {
             sublists_list(w->op.list)->newest = sublists_own(w)->newest =
                 (uint32_t)sublists_own(w)->next;
-            foreign_note_known(w->op.list, &(struct part){.role = PART_SUBLIST,
+            foreign_note_known(w->op.list, &(struct cell){.role = CELL_SUBLIST,
                                                           .number = sublists_own(w)->newest});
         }
         CO_RETURN(co);
@@ -231,8 +231,8 @@ static enum progress check_newest(struct engine *e, struct work *w, const struct
     CO_BEGIN(co);
     sublists_own(w)->newest_bytes = 0;
     sublists_own(w)->rolled = false;
-    part_send(e, &w->op, &w->append.target, BE_SIZE, NULL, TAG_SIZE);
-    part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
+    cell_send(e, &w->op, &w->append.target, BE_SIZE, NULL, TAG_SIZE);
+    cell_send(e, &w->op, &(struct cell){.role = CELL_KEY}, BE_GET, NULL, TAG_INDEX);
     while (w->op.due > 0) {
         CO_AWAIT(co, "looking for a newer sublist");
         if (event->tag == TAG_SIZE) {
@@ -273,8 +273,8 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
         sublists_own(w)->rolled = true;
         CO_RETURN(co);
     }
-    part_forget(&w->append.target);
-    w->append.target = (struct part){.role = PART_SUBLIST, .number = sublists_own(w)->newest};
+    cell_forget(&w->append.target);
+    w->append.target = (struct cell){.role = CELL_SUBLIST, .number = sublists_own(w)->newest};
     /* A missing sublist may have been replaced: it is created only if the index still names it. */
     w->append.only_there = sublists_own(w)->missed != (uint64_t)sublists_own(w)->newest + 1;
     CO_CALL(co, work_append(e, w, event));

@@ -50,12 +50,12 @@ static bool plan_deletions(struct work *w)
     struct fold deleted;
     bool any = false;
     work_forget_texts(w);
-    w->texts = calloc(w->part_count, sizeof *w->texts);
+    w->texts = calloc(w->cell_count, sizeof *w->texts);
     CHECK(w->texts != NULL);
-    w->text_count = w->part_count - 1;
+    w->text_count = w->cell_count - 1;
     fold_calls(w, &deleted);
     for (size_t i = 0; i < w->text_count; i++) {
-        w->texts[i] = text_without(w->op.list, w->parts[i + 1].value, &deleted);
+        w->texts[i] = text_without(w->op.list, w->cells[i + 1].value, &deleted);
         any = any || w->texts[i] != NULL;
     }
     fold_fini(&deleted);
@@ -67,11 +67,11 @@ static enum progress delete_round(struct engine *e, struct work *w, const struct
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    for (w->next_part = 1; w->next_part < w->part_count; w->next_part++) {
-        if (w->texts[w->next_part - 1] == NULL) {
+    for (w->next_cell = 1; w->next_cell < w->cell_count; w->next_cell++) {
+        if (w->texts[w->next_cell - 1] == NULL) {
             continue;
         }
-        part_write(e, &w->op, &w->parts[w->next_part], w->texts[w->next_part - 1], 0);
+        cell_write(e, &w->op, &w->cells[w->next_cell], w->texts[w->next_cell - 1], 0);
         CO_AWAIT(co, "taking items out of a sublist");
         w->conflict = !work_written(e, w, event);
         if (w->conflict || w->failed) {

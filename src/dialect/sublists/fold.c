@@ -42,13 +42,13 @@ struct plan {
 
 static void plan_init(struct plan *plan, const struct work *w)
 {
-    *plan = (struct plan){.count = w->part_count - 1};
+    *plan = (struct plan){.count = w->cell_count - 1};
     plan->own = calloc(plan->count + 1, sizeof *plan->own);
     plan->add_below = calloc(plan->count + 1, sizeof *plan->add_below);
     CHECK(plan->own != NULL && plan->add_below != NULL);
     for (size_t i = 0; i < plan->count; i++) {
         fold_init(&plan->own[i]);
-        sublists_fold(w->op.list, &plan->own[i], w->parts[i + 1].value);
+        sublists_fold(w->op.list, &plan->own[i], w->cells[i + 1].value);
     }
     fold_init(&plan->adds);
     fold_init(&plan->later);
@@ -112,7 +112,7 @@ static bool is_at_rest(const struct work *w)
 {
     bool rests = true;
     for (size_t i = 0; rests && i < w->text_count; i++) {
-        rests = slice_equal(w->parts[i + 1].value, block_text(w->texts[i])) &&
+        rests = slice_equal(w->cells[i + 1].value, block_text(w->texts[i])) &&
                 (w->texts[i]->used > 0 || i + 1 == w->text_count);
     }
     return rests;
@@ -142,7 +142,7 @@ static void plan_texts(struct work *w)
     CHECK(w->texts != NULL);
     w->text_count = plan.count;
     for (size_t i = 0; i < plan.count; i++) {
-        note_below(&plan, i, w->parts[i + 1].value, w->op.list);
+        note_below(&plan, i, w->cells[i + 1].value, w->op.list);
     }
     for (size_t i = plan.count; i-- > 0;) {
         bool read_last = i > 0 && i + 1 == plan.count && !sublists_own(w)->checked_all;
@@ -160,16 +160,16 @@ static void plan_texts(struct work *w)
 /* Sends the write that this round has for that sublist. False: there is none. */
 static bool write_sublist(struct engine *e, struct work *w, size_t i)
 {
-    const struct part *part = &w->parts[i];
+    const struct cell *cell = &w->cells[i];
     struct block *text = w->texts[i - 1];
     bool holds_back =
-        i < sublists_own(w)->forgets && sublists_may_be_merged(w->op.list, part->value.len);
-    if (holds_back || !slice_equal(part->value, block_text(text))) {
-        part_write(e, &w->op, part, text, 0);
+        i < sublists_own(w)->forgets && sublists_may_be_merged(w->op.list, cell->value.len);
+    if (holds_back || !slice_equal(cell->value, block_text(text))) {
+        cell_write(e, &w->op, cell, text, 0);
         return true;
     }
-    if (part->value.len == 0 && part->state == PART_THERE && i + 1 < w->part_count) {
-        part_remove(e, &w->op, part);
+    if (cell->value.len == 0 && cell->state == CELL_THERE && i + 1 < w->cell_count) {
+        cell_remove(e, &w->op, cell);
         return true;
     }
     return false;
@@ -178,25 +178,25 @@ static bool write_sublist(struct engine *e, struct work *w, size_t i)
 /* The sublist is gone and not the newest: no writer appends to it any more. */
 static bool is_gone(const struct work *w, size_t i)
 {
-    const struct part *part = &w->parts[i];
-    return i + 1 < w->part_count && part->value.len == 0 && w->texts[i - 1]->used == 0 &&
-           (part->state == PART_MISSING || sublists_own(w)->wrote_last);
+    const struct cell *cell = &w->cells[i];
+    return i + 1 < w->cell_count && cell->value.len == 0 && w->texts[i - 1]->used == 0 &&
+           (cell->state == CELL_MISSING || sublists_own(w)->wrote_last);
 }
 
 static void strike_number(struct engine *e, struct work *w, uint32_t number)
 {
     struct block *value = block_new(16);
     sublists_append_number(w->op.list, &value, ENTRY_DEL, number);
-    part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_APPEND, value, 0);
+    cell_send(e, &w->op, &(struct cell){.role = CELL_KEY}, BE_APPEND, value, 0);
     block_unref(&value);
 }
 
 static struct block *index_text(const struct work *w)
 {
     struct block *text = block_new(64);
-    for (size_t i = 1; i < w->part_count; i++) {
-        if (w->parts[i].listed) {
-            sublists_append_number(w->op.list, &text, ENTRY_ADD, w->parts[i].number);
+    for (size_t i = 1; i < w->cell_count; i++) {
+        if (w->cells[i].listed) {
+            sublists_append_number(w->op.list, &text, ENTRY_ADD, w->cells[i].number);
         }
     }
     return text;
@@ -205,7 +205,7 @@ static struct block *index_text(const struct work *w)
 static void send_index(struct engine *e, struct work *w)
 {
     struct block *text = index_text(w);
-    part_write(e, &w->op, &w->parts[0], text, 0);
+    cell_write(e, &w->op, &w->cells[0], text, 0);
     block_unref(&text);
 }
 
@@ -216,8 +216,8 @@ static enum progress fold_round(struct engine *e, struct work *w, const struct o
     CO_BEGIN(co);
     plan_texts(w);
     w->wrote_any = sublists_own(w)->strikes = false;
-    for (w->next_part = 1; w->next_part < w->part_count; w->next_part++) {
-        sublists_own(w)->wrote_last = write_sublist(e, w, w->next_part);
+    for (w->next_cell = 1; w->next_cell < w->cell_count; w->next_cell++) {
+        sublists_own(w)->wrote_last = write_sublist(e, w, w->next_cell);
         if (sublists_own(w)->wrote_last) {
             CO_AWAIT(co, "folding a sublist");
             w->conflict = !work_written(e, w, event);
@@ -226,11 +226,11 @@ static enum progress fold_round(struct engine *e, struct work *w, const struct o
         if (w->conflict || w->failed) {
             break;
         }
-        if (is_gone(w, w->next_part) && sublists_is_delimited(w->op.list)) {
-            w->parts[w->next_part].listed = false;
+        if (is_gone(w, w->next_cell) && sublists_is_delimited(w->op.list)) {
+            w->cells[w->next_cell].listed = false;
             sublists_own(w)->strikes = true;
-        } else if (is_gone(w, w->next_part)) {
-            strike_number(e, w, w->parts[w->next_part].number);
+        } else if (is_gone(w, w->next_cell)) {
+            strike_number(e, w, w->cells[w->next_cell].number);
             CO_AWAIT(co, "taking a sublist out of the index");
             if (event->status != BE_STORED && event->status != BE_NOT_STORED) {
                 work_note_error(w, event);
@@ -253,9 +253,9 @@ static enum progress fold_round(struct engine *e, struct work *w, const struct o
 static bool write_index(struct engine *e, struct work *w)
 {
     struct block *text = index_text(w);
-    bool shorter = text->used > 0 && text->used < w->parts[0].value.len;
+    bool shorter = text->used > 0 && text->used < w->cells[0].value.len;
     if (shorter) {
-        part_write(e, &w->op, &w->parts[0], text, 0);
+        cell_write(e, &w->op, &w->cells[0], text, 0);
     }
     block_unref(&text);
     return shorter;
@@ -334,7 +334,7 @@ static void set_texts(struct work *w)
  * met as a conflict. */
 static uint32_t free_number(struct engine *e, const struct work *w)
 {
-    uint32_t newest = w->part_count > 1 ? w->parts[w->part_count - 1].number : 0;
+    uint32_t newest = w->cell_count > 1 ? w->cells[w->cell_count - 1].number : 0;
     newest = newest > SUBLIST_NUMBER_MAX / 2 ? 0 : newest;
     return newest + 2 + (uint32_t)rng_below(e->rng, 1000);
 }
@@ -345,14 +345,14 @@ static void write_new_index(struct engine *e, struct work *w)
     for (size_t i = 0; i < w->text_count; i++) {
         sublists_append_number(w->op.list, &text, ENTRY_ADD, sublists_own(w)->newest + (uint32_t)i);
     }
-    part_write(e, &w->op, &w->parts[0], text, 0);
+    cell_write(e, &w->op, &w->cells[0], text, 0);
     block_unref(&text);
 }
 
 static void send_numbered(struct engine *e, struct work *w, uint32_t number, enum be_verb verb,
                           struct block *value)
 {
-    part_send(e, &w->op, &(struct part){.role = PART_SUBLIST, .number = number}, verb, value, 0);
+    cell_send(e, &w->op, &(struct cell){.role = CELL_SUBLIST, .number = number}, verb, value, 0);
 }
 
 /* One attempt. Ends with conflict or failed, or the new content stands. */
@@ -361,9 +361,9 @@ static enum progress set_once(struct engine *e, struct work *w, const struct op_
     struct co *co = &w->op.co;
     CO_BEGIN(co);
     sublists_own(w)->newest = free_number(e, w);
-    for (w->next_part = 0; w->next_part < w->text_count; w->next_part++) {
-        send_numbered(e, w, sublists_own(w)->newest + (uint32_t)w->next_part, BE_ADD,
-                      w->texts[w->next_part]);
+    for (w->next_cell = 0; w->next_cell < w->text_count; w->next_cell++) {
+        send_numbered(e, w, sublists_own(w)->newest + (uint32_t)w->next_cell, BE_ADD,
+                      w->texts[w->next_cell]);
         CO_AWAIT(co, "adding new sublists");
         w->conflict = !work_written(e, w, event);
         if (w->conflict || w->failed) {
@@ -378,8 +378,8 @@ static enum progress set_once(struct engine *e, struct work *w, const struct op_
             CO_RETURN(co); /* an index whose answer was lost may name them */
         }
     }
-    while (w->next_part-- > 0) {
-        send_numbered(e, w, sublists_own(w)->newest + (uint32_t)w->next_part, BE_DELETE, NULL);
+    while (w->next_cell-- > 0) {
+        send_numbered(e, w, sublists_own(w)->newest + (uint32_t)w->next_cell, BE_DELETE, NULL);
         CO_AWAIT(co, "taking back what was added");
     }
     CO_END(co);
@@ -387,16 +387,16 @@ static enum progress set_once(struct engine *e, struct work *w, const struct op_
 
 static bool nothing_to_drop(const struct work *w)
 {
-    return w->part_count == 1 && !w->parts[0].foreign && TAILQ_FIRST(&w->calls)->verb == LIST_DROP;
+    return w->cell_count == 1 && !w->cells[0].foreign && TAILQ_FIRST(&w->calls)->verb == LIST_DROP;
 }
 
 /* ldrop where a foreign value stands in the index's place: replaces it, but keeps neither its flags
  * nor its expiry. */
 static void disown_index(struct work *w)
 {
-    if (w->parts[0].foreign) {
-        w->parts[0].flags = 0;
-        w->parts[0].ttl_s = -1;
+    if (w->cells[0].foreign) {
+        w->cells[0].flags = 0;
+        w->cells[0].ttl_s = -1;
     }
 }
 
@@ -405,24 +405,24 @@ static void disown_index(struct work *w)
 static enum progress remove_replaced(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
-    struct part *part = &w->parts[w->next_part];
+    struct cell *cell = &w->cells[w->next_cell];
     CO_BEGIN(co);
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
-        if (part->state == PART_THERE) { /* it may have come since it was looked for */
-            part_remove(e, &w->op, part);
+        if (cell->state == CELL_THERE) { /* it may have come since it was looked for */
+            cell_remove(e, &w->op, cell);
             CO_AWAIT(co, "deleting a sublist that was replaced");
             if (event->status != BE_EXISTS) {
                 break;
             }
         }
-        part_send(e, &w->op, part, BE_GET, NULL, 0);
+        cell_send(e, &w->op, cell, BE_GET, NULL, 0);
         CO_AWAIT(co, "looking at a sublist that was replaced");
         if (event->status != BE_HIT ||
-            !foreign_allows(w->op.list, part->role, part->number, event->reply)) {
+            !foreign_allows(w->op.list, cell->role, cell->number, event->reply)) {
             break;
         }
-        part_forget(part);
-        part_take(part, event->reply);
+        cell_forget(cell);
+        cell_take(cell, event->reply);
     }
     CO_END(co);
 }
@@ -460,9 +460,9 @@ enum progress sublists_set(struct engine *e, struct work *w, const struct op_eve
     }
     sublists_own(w)->drops = TAILQ_FIRST(&w->calls)->verb == LIST_DROP;
     work_finish(e, w);
-    for (w->next_part = 1; w->next_part < w->part_count; w->next_part++) {
+    for (w->next_cell = 1; w->next_cell < w->cell_count; w->next_cell++) {
         if (sublists_own(w)->drops) { /* also a foreign value */
-            part_send(e, &w->op, &w->parts[w->next_part], BE_DELETE, NULL, 0);
+            cell_send(e, &w->op, &w->cells[w->next_cell], BE_DELETE, NULL, 0);
             CO_AWAIT(co, "deleting the sublists of a list that is dropped");
         } else {
             CO_CALL(co, remove_replaced(e, w, event));

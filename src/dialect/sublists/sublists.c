@@ -24,72 +24,72 @@
 /* ---- looking ---- */
 
 /* Asks for the sublists that the last look found together with the index. */
-static void sublists_parts(struct work *w)
+static void sublists_cells(struct work *w)
 {
     const struct sublists_list *list = sublists_list(w->op.list);
-    (void)work_add_part(w, PART_KEY, 0);
+    (void)work_add_cell(w, CELL_KEY, 0);
     sublists_own(w)->checks = 0;
     sublists_own(w)->had_older = false;
     sublists_own(w)->in_order = list->newest_known;
     if (list->newest_known) {
-        w->first_part = 1; /* the index last, see sublists_look */
+        w->first_cell = 1; /* the index last, see sublists_look */
         for (uint64_t n = list->oldest; n <= list->newest; n++) {
-            (void)work_add_part(w, PART_SUBLIST, (uint32_t)n);
+            (void)work_add_cell(w, CELL_SUBLIST, (uint32_t)n);
         }
     }
 }
 
 static int by_number(const void *a, const void *b)
 {
-    const struct part *left = a, *right = b;
+    const struct cell *left = a, *right = b;
     return left->number < right->number ? -1 : left->number > right->number;
 }
 
-/* Finds a sublist among the first count parts, which are in order. */
-static struct part *find_part(struct work *w, size_t count, uint32_t number)
+/* Finds a sublist among the first count cells, which are in order. */
+static struct cell *find_cell(struct work *w, size_t count, uint32_t number)
 {
-    struct part wanted = {.number = number};
-    return bsearch(&wanted, w->parts + 1, count - 1, sizeof *w->parts, by_number);
+    struct cell wanted = {.number = number};
+    return bsearch(&wanted, w->cells + 1, count - 1, sizeof *w->cells, by_number);
 }
 
 /* Sorts the sublists by number, each once. */
-static void sort_parts(struct work *w)
+static void sort_cells(struct work *w)
 {
     size_t kept = 2;
-    qsort(w->parts + 1, w->part_count - 1, sizeof *w->parts, by_number);
-    for (size_t i = 2; i < w->part_count; i++) {
-        if (w->parts[i].number != w->parts[kept - 1].number) {
-            w->parts[kept++] = w->parts[i];
+    qsort(w->cells + 1, w->cell_count - 1, sizeof *w->cells, by_number);
+    for (size_t i = 2; i < w->cell_count; i++) {
+        if (w->cells[i].number != w->cells[kept - 1].number) {
+            w->cells[kept++] = w->cells[i];
         }
     }
-    w->part_count = kept;
-    w->next_part = 1;
+    w->cell_count = kept;
+    w->next_cell = 1;
 }
 
 /* Names the sublists that the index lists, as it was read last. False: some of them are still to be
  * read. */
-static bool list_parts(struct work *w)
+static bool list_cells(struct work *w)
 {
     struct fold index;
     uint32_t at = 0, number;
     char op;
     struct slice item;
-    size_t before = w->part_count;
+    size_t before = w->cell_count;
     for (size_t i = 1; i < before; i++) {
-        w->parts[i].listed = false;
+        w->cells[i].listed = false;
     }
     fold_init(&index);
-    sublists_fold(w->op.list, &index, w->parts[0].value);
+    sublists_fold(w->op.list, &index, w->cells[0].value);
     while (fold_next(&index, true, &at, &op, &item)) {
         if (sublists_number(item, &number)) {
-            struct part *part = find_part(w, before, number);
-            part = part != NULL ? part : work_add_part(w, PART_SUBLIST, number);
-            part->listed = true;
+            struct cell *cell = find_cell(w, before, number);
+            cell = cell != NULL ? cell : work_add_cell(w, CELL_SUBLIST, number);
+            cell->listed = true;
         }
     }
     fold_fini(&index);
-    if (w->part_count > before) {
-        sort_parts(w);
+    if (w->cell_count > before) {
+        sort_cells(w);
         return false;
     }
     return true;
@@ -102,25 +102,25 @@ static bool drop_unlisted(struct work *w)
 {
     bool empty = true;
     size_t kept = 1;
-    for (size_t i = 1; i < w->part_count; i++) {
-        if (w->parts[i].listed) {
-            w->parts[kept++] = w->parts[i];
+    for (size_t i = 1; i < w->cell_count; i++) {
+        if (w->cells[i].listed) {
+            w->cells[kept++] = w->cells[i];
         } else {
-            empty = empty && w->parts[i].value.len == 0;
+            empty = empty && w->cells[i].value.len == 0;
             sublists_own(w)->had_older = sublists_own(w)->had_older || kept == 1;
             sublists_own(w)->in_order =
-                sublists_own(w)->in_order && w->parts[i].server == w->parts[0].server;
-            part_forget(&w->parts[i]);
+                sublists_own(w)->in_order && w->cells[i].server == w->cells[0].server;
+            cell_forget(&w->cells[i]);
         }
     }
-    w->part_count = kept;
+    w->cell_count = kept;
     return empty;
 }
 
 /* An item that was added again moves to a newer sublist, and then leaves the older one. If the
  * newer one were read before the older one, a read could find the item in neither. So the older
  * ones are read first, and the index last; also those that are gone by now. A look that cannot be
- * sure of this order checks all parts again that items may have come to, until at most the newest
+ * sure of this order checks all cells again that items may have come to, until at most the newest
  * has changed; then it reads that one again, and the index must still be the same. Folding also
  * relies on what older sublists do not hold, so it always checks. False: there is something to
  * check, or to read again. */
@@ -138,22 +138,22 @@ static bool is_sound(struct engine *e, struct work *w, enum look *look)
         *look = LOOK_AGAIN;
         return false;
     }
-    for (size_t i = 0; i < w->part_count; i++) {
-        w->parts[i].check = i == 0 || (all && (from_first || i > 1));
+    for (size_t i = 0; i < w->cell_count; i++) {
+        w->cells[i].check = i == 0 || (all && (from_first || i > 1));
     }
     sublists_own(w)->checked_all = all;
     w->changed_older = w->changed_last = false;
-    w->next_part = 0;
+    w->next_cell = 0;
     return false;
 }
 
 static void note_numbers(struct sublists_list *list, const struct work *w)
 {
-    list->newest_known = w->part_count > 1;
+    list->newest_known = w->cell_count > 1;
     if (list->newest_known) {
-        list->oldest = w->parts[1].number;
-        list->newest = w->parts[w->part_count - 1].number;
-        if (list->newest - list->oldest >= 2 * w->part_count) {
+        list->oldest = w->cells[1].number;
+        list->newest = w->cells[w->cell_count - 1].number;
+        if (list->newest - list->oldest >= 2 * w->cell_count) {
             list->oldest = list->newest; /* the gaps are too large to ask for all numbers */
         }
     }
@@ -164,31 +164,31 @@ static enum look sublists_look(struct engine *e, struct work *w)
     uint64_t stored = 0;
     bool empty = false, merges = false;
     enum look look;
-    if (w->parts[0].state == PART_THERE && !foreign_refuse_parts(e, w, 0, 1)) {
+    if (w->cells[0].state == CELL_THERE && !foreign_refuse_cells(e, w, 0, 1)) {
         return LOOK_FAILED;
     }
-    if (!work_all_read(w) || !list_parts(w)) {
+    if (!work_all_read(w) || !list_cells(w)) {
         sublists_own(w)->in_order = false;
-        w->next_part = 0;
+        w->next_cell = 0;
         return LOOK_MORE;
     }
     if (!drop_unlisted(w)) {
         sublists_list(w->op.list)->newest_known = false;
         return LOOK_AGAIN;
     }
-    if (!foreign_refuse_parts(e, w, 1, w->part_count)) {
+    if (!foreign_refuse_cells(e, w, 1, w->cell_count)) {
         return LOOK_FAILED;
     }
-    if (w->part_count > 1 && !is_sound(e, w, &look)) {
+    if (w->cell_count > 1 && !is_sound(e, w, &look)) {
         return look;
     }
-    for (size_t i = 1; i < w->part_count; i++) {
-        sublists_fold(w->op.list, &w->items.fold, w->parts[i].value);
-        stored += w->parts[i].value.len;
+    for (size_t i = 1; i < w->cell_count; i++) {
+        sublists_fold(w->op.list, &w->items.fold, w->cells[i].value);
+        stored += w->cells[i].value.len;
         merges = merges ||
-                 (i + 2 < w->part_count &&
-                  sublists_may_merge(w->op.list, w->parts[i].value.len, w->parts[i + 1].value.len));
-        empty = empty || (w->parts[i].value.len == 0 && i + 1 < w->part_count);
+                 (i + 2 < w->cell_count &&
+                  sublists_may_merge(w->op.list, w->cells[i].value.len, w->cells[i + 1].value.len));
+        empty = empty || (w->cells[i].value.len == 0 && i + 1 < w->cell_count);
     }
     items_settle(&w->items);
     w->can_shrink = empty || merges || stored > w->items.bytes + w->items.count;
@@ -304,19 +304,19 @@ static const char *number_rule(const struct grammar *g, struct slice item)
                                           : grammar_says(g, "no number of a sublist", item.p);
 }
 
-static const char *sublists_grammar(const struct grammar *g, const struct part *part)
+static const char *sublists_grammar(const struct grammar *g, const struct cell *cell)
 {
     bool delimited = sublists_is_delimited(g->list);
-    grammar_item_rule *rule = part->role == PART_KEY ? number_rule : grammar_item;
-    if (part->role != PART_KEY && part->role != PART_SUBLIST) {
+    grammar_item_rule *rule = cell->role == CELL_KEY ? number_rule : grammar_item;
+    if (cell->role != CELL_KEY && cell->role != CELL_SUBLIST) {
         return NULL;
     }
     return delimited ? grammar_delimited(g, g->value, rule) : grammar_signed(g, g->value, rule);
 }
 
-static const char *use_elsewhere(const struct list *list, const struct part *part)
+static const char *use_elsewhere(const struct list *list, const struct cell *cell)
 {
-    return part->role == PART_KEY && owner_is_possible(list) ? "it may be a sublist of another list"
+    return cell->role == CELL_KEY && owner_is_possible(list) ? "it may be a sublist of another list"
                                                              : NULL;
 }
 
@@ -326,30 +326,30 @@ static void sublists_forget(struct list *list)
 }
 
 /* A late change went to the newest sublist, or to the one after it. */
-static void late_parts(struct work *w)
+static void late_cells(struct work *w)
 {
-    (void)work_add_part(w, PART_SUBLIST, sublists_own(w)->newest);
+    (void)work_add_cell(w, CELL_SUBLIST, sublists_own(w)->newest);
     if (sublists_own(w)->newest < SUBLIST_NUMBER_MAX) {
-        (void)work_add_part(w, PART_SUBLIST, sublists_own(w)->newest + 1);
+        (void)work_add_cell(w, CELL_SUBLIST, sublists_own(w)->newest + 1);
     }
 }
 
 static void sublists_fini(struct work *w)
 {
-    part_forget(&sublists_own(w)->not_named);
-    part_forget(&sublists_own(w)->index);
+    cell_forget(&sublists_own(w)->not_named);
+    cell_forget(&sublists_own(w)->index);
 }
 
-/* The look proves only those parts that the index names. In an ldrop numbers go on, since late
+/* The look proves only those cells that the index names. In an ldrop numbers go on, since late
  * writers may still write to the old ones. */
 #define SUBLISTS_TABLE \
     .name = "sublists", .unsupported_reason = dialect_not_exact, .grammar = sublists_grammar, \
-    .essential = ROLE(PART_KEY) | ROLE(PART_SUBLIST), .sublists = ROLE(PART_SUBLIST), \
+    .essential = ROLE(CELL_KEY) | ROLE(CELL_SUBLIST), .sublists = ROLE(CELL_SUBLIST), \
     .use_elsewhere = use_elsewhere, .work_bytes = sizeof(struct sublists_work), \
     .work_fini = sublists_fini, .list_bytes = sizeof(struct sublists_list), \
-    .forget = sublists_forget, .parts = sublists_parts, .look = sublists_look, \
+    .forget = sublists_forget, .cells = sublists_cells, .look = sublists_look, \
     .look_proves = true, .change = sublists_change, .set = sublists_set, .drop = sublists_set, \
-    .compact = sublists_compact, .before_convert = owner_check, .late_parts = late_parts
+    .compact = sublists_compact, .before_convert = owner_check, .late_cells = late_cells
 
 const struct dialect dialect_sublists = {
     .lanes = {[LIST_ADD] = LANE_CHANGE, [LIST_DEL] = LANE_CHANGE, DIALECT_LANES_SEVERAL},

@@ -39,18 +39,18 @@ struct sublists_work {
     uint64_t room_from; /* the first sublist in which there should be room; 0: any */
     uint64_t missed;    /* the sublist that was missing, from 1; 0: none */
     unsigned checks;
-    bool in_order;    /* the parts were asked for once, oldest first */
+    bool in_order;    /* the cells were asked for once, oldest first */
     bool had_older;   /* among them was a sublist older than all that the index lists */
     bool checked_all; /* at last all of them, and not the index alone */
     bool adds;        /* the calls add items: they make a list where there is none */
     bool drops;       /* it is an ldrop */
     bool index_there, rolled, wrote_last;
     bool strikes;          /* a round of a folding has found sublists gone: see fold_round */
-    size_t forgets;        /* the last part that loses a deletion for good in it; 0: none */
+    size_t forgets;        /* the last cell that loses a deletion for good in it; 0: none */
     uint64_t next;         /* the number of the sublist that is added */
     bool added, orphan;    /* this operation added it; no index names it, and it holds something */
-    struct part not_named; /* the sublist that was added and is to be removed again */
-    struct part index;     /* the index as it was read to name the next sublist */
+    struct cell not_named; /* the sublist that was added and is to be removed again */
+    struct cell index;     /* the index as it was read to name the next sublist */
     size_t owner_digits;   /* owner_check: how many digits are taken for the number, */
     uint64_t owner_number; /* and that number */
 };
@@ -87,7 +87,7 @@ static inline bool sublists_may_be_merged(const struct list *list, uint64_t byte
     return sublists_may_merge(list, 1, bytes);
 }
 
-/* After a look parts[0] is the index; the others are the sublists that it lists, oldest first. */
+/* After a look cells[0] is the index; the others are the sublists that it lists, oldest first. */
 work_step sublists_change, sublists_delete, sublists_set, sublists_compact;
 
 #endif

@@ -12,15 +12,15 @@
  */
 #include "dialect/two_logs/two_logs.h"
 
-static void pointer_parts(struct work *w)
+static void pointer_cells(struct work *w)
 {
     two_logs_begin_look(w);
-    (void)work_add_part(w, PART_ACTIVE, 0);
+    (void)work_add_cell(w, CELL_ACTIVE, 0);
 }
 
 static struct slice name_of(const struct list *list, int which, char text[KEY_BYTES_MAX])
 {
-    return slice_make(text, part_name(list, two_logs_role(which), 0, text));
+    return slice_make(text, cell_name(list, two_logs_role(which), 0, text));
 }
 
 /* The log's name without what both names begin with and end with. */
@@ -66,7 +66,7 @@ bool two_logs_number_late(struct engine *e, struct work *w)
 {
     const struct two_logs *logs = w->own;
     int late = 1 - logs->active;
-    struct slice text = w->parts[late].value;
+    struct slice text = w->cells[late].value;
     bool emptied_before = logs->taken == 0;
     if (!emptied_before || two_logs_number(w, late) != 0 || logs->squeeze) {
         return false;
@@ -74,27 +74,27 @@ bool two_logs_number_late(struct engine *e, struct work *w)
     struct block *value = block_new(text.len + 64);
     two_logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_of(w->op.list->policy));
     block_append(&value, text.p, text.len);
-    part_write(e, &w->op, &w->parts[late], value, 0);
+    cell_write(e, &w->op, &w->cells[late], value, 0);
     block_unref(&value);
     return true;
 }
 
 static enum look pointer_look(struct engine *e, struct work *w)
 {
-    const struct part *parts = w->parts;
-    int named = two_logs_named(w->op.list, parts[TWO_LOGS_POINTER].value);
-    bool only_b = parts[0].state == PART_MISSING && parts[1].state == PART_THERE;
+    const struct cell *cells = w->cells;
+    int named = two_logs_named(w->op.list, cells[TWO_LOGS_POINTER].value);
+    bool only_b = cells[0].state == CELL_MISSING && cells[1].state == CELL_THERE;
     two_logs_own(w)->active = named != 0 ? named - 1 : only_b;
     return two_logs_look(e, w);
 }
 
-static const char *pointer_grammar(const struct grammar *g, const struct part *part)
+static const char *pointer_grammar(const struct grammar *g, const struct cell *cell)
 {
-    switch (part->role) {
-    case PART_A:
-    case PART_B:
+    switch (cell->role) {
+    case CELL_A:
+    case CELL_B:
         return grammar_signed(g, g->value, grammar_item);
-    case PART_ACTIVE:
+    case CELL_ACTIVE:
         return two_logs_named(g->list, g->value) != 0 ? NULL
                                                       : "not the name of one of the two logs";
     default:
@@ -107,13 +107,13 @@ const struct dialect dialect_two_logs_pointer = {
     .lanes = {[LIST_ADD] = LANE_CHANGE, [LIST_DEL] = LANE_CHANGE, DIALECT_LANES_SEVERAL},
     .unsupported_reason = dialect_not_exact,
     .grammar = pointer_grammar,
-    .essential = ROLE(PART_A) | ROLE(PART_B),
+    .essential = ROLE(CELL_A) | ROLE(CELL_B),
     .reserved = signed_reserved,
     .refusal = two_logs_refusal,
     .work_bytes = sizeof(struct two_logs),
     .list_bytes = sizeof(struct two_logs_list),
     .forget = two_logs_forget,
-    .parts = pointer_parts,
+    .cells = pointer_cells,
     .look = pointer_look,
     .change = two_logs_change,
     .set = two_logs_rewrite,

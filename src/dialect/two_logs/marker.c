@@ -11,7 +11,7 @@
  */
 #include "dialect/two_logs/two_logs.h"
 
-static void mark_parts(struct work *w)
+static void mark_cells(struct work *w)
 {
     two_logs_begin_look(w);
 }
@@ -35,7 +35,7 @@ static int of_equals(const struct work *w, bool closed)
 static enum look mark_look(struct engine *e, struct work *w)
 {
     bool a_closed = two_logs_closed(w, 0), b_closed = two_logs_closed(w, 1);
-    bool a_there = w->parts[0].state == PART_THERE, b_there = w->parts[1].state == PART_THERE;
+    bool a_there = w->cells[0].state == CELL_THERE, b_there = w->cells[1].state == CELL_THERE;
     if (a_closed != b_closed) {
         two_logs_own(w)->active = a_closed;
     } else if (a_there != b_there) {
@@ -46,9 +46,9 @@ static enum look mark_look(struct engine *e, struct work *w)
     return two_logs_look(e, w);
 }
 
-static const char *mark_grammar(const struct grammar *g, const struct part *part)
+static const char *mark_grammar(const struct grammar *g, const struct cell *cell)
 {
-    bool log = part->role == PART_A || part->role == PART_B;
+    bool log = cell->role == CELL_A || cell->role == CELL_B;
     return log ? grammar_signed(g, two_logs_behind_marks(g->list, g->value), grammar_item) : NULL;
 }
 
@@ -63,13 +63,13 @@ const struct dialect dialect_two_logs_mark = {
     .lanes = {[LIST_ADD] = LANE_CHANGE, [LIST_DEL] = LANE_CHANGE, DIALECT_LANES_SEVERAL},
     .unsupported_reason = dialect_not_exact,
     .grammar = mark_grammar,
-    .essential = ROLE(PART_A) | ROLE(PART_B),
+    .essential = ROLE(CELL_A) | ROLE(CELL_B),
     .reserved = mark_reserved,
     .refusal = two_logs_refusal,
     .work_bytes = sizeof(struct two_logs),
     .list_bytes = sizeof(struct two_logs_list),
     .forget = two_logs_forget,
-    .parts = mark_parts,
+    .cells = mark_cells,
     .look = mark_look,
     .change = two_logs_change,
     .set = two_logs_rewrite,

@@ -103,10 +103,10 @@ struct slice two_logs_behind_marks(const struct list *list, struct slice text)
     return text;
 }
 
-/* The log of the part, without the marks before it. */
+/* The log of the cell, without the marks before it. */
 static struct slice two_logs_text(const struct work *w, int which)
 {
-    return two_logs_behind_marks(w->op.list, w->parts[which].value);
+    return two_logs_behind_marks(w->op.list, w->cells[which].value);
 }
 
 uint64_t two_logs_number(const struct work *w, int which)
@@ -123,7 +123,7 @@ uint64_t two_logs_number(const struct work *w, int which)
 
 bool two_logs_closed(const struct work *w, int which)
 {
-    return two_logs_text(w, which).len < w->parts[which].value.len;
+    return two_logs_text(w, which).len < w->cells[which].value.len;
 }
 
 /* Do so many bytes end where an entry ends? Else they are another log's, which happens to begin as
@@ -146,7 +146,7 @@ static struct slice behind(struct slice text, uint64_t bytes)
     return slice_make(text.p + bytes, text.len - bytes);
 }
 
-/* The entries that came to the other log since the copy was made. Valid while the parts are. */
+/* The entries that came to the other log since the copy was made. Valid while the cells are. */
 static struct slice two_logs_late(const struct work *w)
 {
     return behind(two_logs_text(w, 1 - two_logs_own(w)->copy), two_logs_own(w)->taken);
@@ -161,11 +161,11 @@ static struct slice two_logs_tail(const struct work *w)
 /* Differs whenever the active log has taken something over, or the other one was written. */
 static uint64_t settlement_of(const struct work *w, struct note note)
 {
-    const struct part *other = &w->parts[1 - two_logs_own(w)->active];
-    return note.hash ^ (other->state == PART_THERE ? other->cas : 0);
+    const struct cell *other = &w->cells[1 - two_logs_own(w)->active];
+    return note.hash ^ (other->state == CELL_THERE ? other->cas : 0);
 }
 
-/* The parts are read one by one. Where the other log is gone, or empty, the active one may have
+/* The cells are read one by one. Where the other log is gone, or empty, the active one may have
  * been read before it took over the last entries. So a look that began afterwards must find the
  * same note, and the same empty log: writers who are late may have written to it since, and another
  * proxy may have taken that over and emptied it again. */
@@ -301,10 +301,10 @@ static void fold_both(struct work *w)
 /* Should there be a pointer, and is none? */
 static bool two_logs_wants_pointer(const struct work *w)
 {
-    return two_logs_have_pointer(w->op.list) && w->parts[TWO_LOGS_POINTER].state == PART_MISSING;
+    return two_logs_have_pointer(w->op.list) && w->cells[TWO_LOGS_POINTER].state == CELL_MISSING;
 }
 
-/* How many looks in a row must find the same before it is believed. The parts are read one by one:
+/* How many looks in a row must find the same before it is believed. The cells are read one by one:
  * an active log that holds nothing may have been read before it was written, and the other one
  * after it was emptied or removed. Two logs without notes about each other may have been read while
  * a proxy wrote them. What seems to have come to an emptied log may be what it held before. */
@@ -333,7 +333,7 @@ static bool is_torn(struct work *w)
     if (logs->same_looks < looks_needed(w)) {
         return true;
     }
-    return logs->state == TWO_LOGS_REST && w->parts[logs->active].state == PART_THERE &&
+    return logs->state == TWO_LOGS_REST && w->cells[logs->active].state == CELL_THERE &&
            !settled(w);
 }
 
@@ -347,7 +347,7 @@ static bool is_same_life(struct work *w)
     struct two_logs_list *list = two_logs_list(w->op.list);
     uint64_t life = two_logs_number(w, two_logs_own(w)->active);
     if (two_logs_have_pointer(w->op.list)) {
-        uint64_t cas = two_logs_wants_pointer(w) ? 0 : w->parts[TWO_LOGS_POINTER].cas;
+        uint64_t cas = two_logs_wants_pointer(w) ? 0 : w->cells[TWO_LOGS_POINTER].cas;
         life = hash_stable(slice_make((const char *)&cas, sizeof cas), life);
     }
     list->life = life;
@@ -356,8 +356,8 @@ static bool is_same_life(struct work *w)
 
 void two_logs_begin_look(struct work *w)
 {
-    (void)work_add_part(w, PART_A, 0);
-    (void)work_add_part(w, PART_B, 0);
+    (void)work_add_cell(w, CELL_A, 0);
+    (void)work_add_cell(w, CELL_B, 0);
     two_logs_own(w)->life_before = two_logs_list(w->op.list)->life;
     two_logs_own(w)->confirmed = false;
 }
@@ -376,10 +376,10 @@ static bool needs_confirmation(const struct engine *e, const struct work *w)
 static enum look ask_again(struct work *w)
 {
     two_logs_own(w)->confirmed = true;
-    for (size_t i = 0; i < w->part_count; i++) {
-        w->parts[i].check = (int)i != two_logs_own(w)->active;
+    for (size_t i = 0; i < w->cell_count; i++) {
+        w->cells[i].check = (int)i != two_logs_own(w)->active;
     }
-    w->next_part = 0;
+    w->next_cell = 0;
     return LOOK_MORE;
 }
 
@@ -414,25 +414,25 @@ enum look two_logs_look(struct engine *e, struct work *w)
     }
     items_settle(&w->items);
     w->can_shrink = logs->state != TWO_LOGS_REST || entries > w->items.count;
-    bool active_there = w->parts[logs->active].state == PART_THERE;
+    bool active_there = w->cells[logs->active].state == CELL_THERE;
     two_logs_list(w->op.list)->active = active_there ? logs->active + 1 : 0;
     return LOOK_DONE;
 }
 
 static void two_logs_write_pointer(struct engine *e, struct work *w, int which)
 {
-    const struct part *pointer = &w->parts[TWO_LOGS_POINTER];
+    const struct cell *pointer = &w->cells[TWO_LOGS_POINTER];
     char text[KEY_BYTES_MAX];
     struct slice name = two_logs_pointer_text(w->op.list, which, pointer->value, text);
     struct block *value = block_new(name.len);
     block_append(&value, name.p, name.len);
-    part_write(e, &w->op, &w->parts[TWO_LOGS_POINTER], value, 0);
+    cell_write(e, &w->op, &w->cells[TWO_LOGS_POINTER], value, 0);
     block_unref(&value);
 }
 
 /* ---- folding, and replacing the items ----
  *
- * Each round looks at the parts and writes one of them. What to write follows from what is there,
+ * Each round looks at the cells and writes one of them. What to write follows from what is there,
  * whichever proxy began.
  *
  *     1. rest:      ADD (or CAS) the other log: a copy of what the active one amounts to
@@ -469,11 +469,11 @@ static void append_set_items(struct work *w, struct block **b)
 static void write_copy(struct engine *e, struct work *w)
 {
     int active = two_logs_own(w)->active;
-    struct part *copy = &w->parts[1 - active], *as = copy;
+    struct cell *copy = &w->cells[1 - active], *as = copy;
     struct block *value = block_new(w->stored_bytes + w->call_bytes + 128);
-    if (copy->state == PART_MISSING) {
-        copy->flags = w->parts[active].flags;
-        as = &w->parts[active];
+    if (copy->state == CELL_MISSING) {
+        copy->flags = w->cells[active].flags;
+        as = &w->cells[active];
     }
     two_logs_own(w)->own = rng_next(e->rng);
     two_logs_append_note(&value, SLICE_NONE, two_logs_own(w)->own, signs_in(w));
@@ -483,7 +483,7 @@ static void write_copy(struct engine *e, struct work *w)
         signed_encode(w->op.list->policy, &w->items.fold, &value);
     }
     two_logs_append_note(&value, two_logs_text(w, active), 0, signs_in(w));
-    part_write_as(e, &w->op, copy, as, value, 0);
+    cell_write_as(e, &w->op, copy, as, value, 0);
     block_unref(&value);
 }
 
@@ -492,7 +492,7 @@ static void write_first(struct engine *e, struct work *w)
 {
     struct block *value = block_new(w->call_bytes + 16);
     append_set_items(w, &value);
-    part_write(e, &w->op, &w->parts[two_logs_own(w)->active], value, 0);
+    cell_write(e, &w->op, &w->cells[two_logs_own(w)->active], value, 0);
     block_unref(&value);
     two_logs_own(w)->step = TWO_LOGS_SWITCH;
 }
@@ -527,19 +527,19 @@ static bool is_taken(const struct work *w)
  * was read. */
 static void close_log(struct engine *e, struct work *w, int which)
 {
-    const struct part *part = &w->parts[which];
+    const struct cell *cell = &w->cells[which];
     char mark = (char)w->op.list->policy->closed_mark;
     struct block *value = block_new(1);
     block_append(&value, &mark, 1);
     if (!two_logs_own(w)->close_whole) {
-        part_send(e, &w->op, part, BE_PREPEND, value, 0);
+        cell_send(e, &w->op, cell, BE_PREPEND, value, 0);
     } else {
         if (two_logs_own(w)->squeeze && !is_taken(w)) {
             append_folded(w, two_logs_text(w, which), &value);
         } else if (!is_taken(w)) {
-            block_append(&value, part->value.p, part->value.len);
+            block_append(&value, cell->value.p, cell->value.len);
         }
-        part_write(e, &w->op, part, value, 0);
+        cell_write(e, &w->op, cell, value, 0);
     }
     two_logs_own(w)->close_whole = !two_logs_own(w)->close_whole;
     block_unref(&value);
@@ -607,7 +607,7 @@ static void squeeze(struct engine *e, struct work *w)
     two_logs_append_note(&value, two_logs_text(w, 1 - logs->copy), 0, signs_in(w));
     append_folded(w, two_logs_tail(w), &value);
     two_logs_each_revived(w, append_revived, &revived);
-    part_write(e, &w->op, &w->parts[logs->copy], value, 0);
+    cell_write(e, &w->op, &w->cells[logs->copy], value, 0);
     block_unref(&value);
 }
 
@@ -629,7 +629,7 @@ static bool catch_up(struct engine *e, struct work *w)
         two_logs_append_note(&value, other, 0, signs_in(w));
         block_append(&value, tail.p, tail.len);
         two_logs_each_revived(w, append_revived, &revived);
-        part_write(e, &w->op, &w->parts[logs->copy], value, 0);
+        cell_write(e, &w->op, &w->cells[logs->copy], value, 0);
     }
     block_unref(&value);
     return came;
@@ -640,13 +640,13 @@ static bool catch_up(struct engine *e, struct work *w)
  * and for many of them an append that fails is an error. */
 static void empty_other(struct engine *e, struct work *w)
 {
-    struct part *other = &w->parts[1 - two_logs_own(w)->active];
+    struct cell *other = &w->cells[1 - two_logs_own(w)->active];
     if (!two_logs_have_pointer(w->op.list)) {
-        part_remove(e, &w->op, other);
+        cell_remove(e, &w->op, other);
         return;
     }
     struct block *nothing = block_new(1);
-    part_write(e, &w->op, other, nothing, 0);
+    cell_write(e, &w->op, other, nothing, 0);
     block_unref(&nothing);
 }
 
@@ -677,7 +677,7 @@ static void take_in(struct engine *e, struct work *w)
     two_logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
     signed_encode(w->op.list->policy, &w->items.fold, &value);
     two_logs_append_note(&value, two_logs_text(w, 1 - active), 0, signs_in(w));
-    part_write(e, &w->op, &w->parts[active], value, 0);
+    cell_write(e, &w->op, &w->cells[active], value, 0);
     block_unref(&value);
 }
 
@@ -686,7 +686,7 @@ static void reopen(struct engine *e, struct work *w)
     struct slice text = two_logs_text(w, two_logs_own(w)->active);
     struct block *value = block_new(text.len);
     block_append(&value, text.p, text.len);
-    part_write(e, &w->op, &w->parts[two_logs_own(w)->active], value, 0);
+    cell_write(e, &w->op, &w->cells[two_logs_own(w)->active], value, 0);
     block_unref(&value);
 }
 
@@ -721,9 +721,9 @@ static bool write_next(struct engine *e, struct work *w)
         write_first(e, w);
     } else if (is_due(w)) {
         write_copy(e, w);
-    } else if (w->parts[1 - logs->active].state == PART_THERE &&
+    } else if (w->cells[1 - logs->active].state == CELL_THERE &&
                !two_logs_have_pointer(w->op.list)) {
-        part_remove(e, &w->op, &w->parts[1 - logs->active]); /* it holds nothing */
+        cell_remove(e, &w->op, &w->cells[1 - logs->active]); /* it holds nothing */
     } else {
         return false;
     }
@@ -808,8 +808,8 @@ enum progress two_logs_rewrite(struct engine *e, struct work *w, const struct op
 static void aim(struct work *w, int which, bool may_create)
 {
     struct append *a = &w->append;
-    part_forget(&a->target);
-    a->target = (struct part){.role = two_logs_role(which)};
+    cell_forget(&a->target);
+    a->target = (struct cell){.role = two_logs_role(which)};
     a->only_there = !may_create;
 }
 
@@ -833,7 +833,7 @@ static enum progress append_after_look(struct engine *e, struct work *w,
         }
     }
     /* A log that was found may be gone by now: then another one is active. */
-    found = w->parts[two_logs_own(w)->active].state == PART_THERE;
+    found = w->cells[two_logs_own(w)->active].state == CELL_THERE;
     aim(w, two_logs_own(w)->active, !found);
     CO_CALL(co, work_append(e, w, event));
     w->conflict = !w->failed && w->append.status == BE_MISS && w->append.only_there;
@@ -851,11 +851,11 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
     if (two_logs_have_pointer(w->op.list)) {
         /* The pointer is small, and read before each append, as clients by hand do. Without one, a
          * closed log is noticed when it is gone. */
-        part_send(e, &w->op, &(struct part){.role = PART_ACTIVE}, BE_GET, NULL, 0);
+        cell_send(e, &w->op, &(struct cell){.role = CELL_ACTIVE}, BE_GET, NULL, 0);
         CO_AWAIT(co, "reading which log is active");
         list->active =
             event->status == BE_HIT ? two_logs_named(w->op.list, event->reply->value) : 0;
-        if (!foreign_refuse_reply(e, w, PART_ACTIVE, event->reply)) {
+        if (!foreign_refuse_reply(e, w, CELL_ACTIVE, event->reply)) {
             CO_RETURN(co);
         }
     }

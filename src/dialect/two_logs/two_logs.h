@@ -45,7 +45,7 @@ struct two_logs {
         TWO_LOGS_DRAINING,
         TWO_LOGS_UNKNOWN
     } state;
-    int active;     /* PART_A - PART_A or PART_B - PART_A */
+    int active;     /* CELL_A - CELL_A or CELL_B - CELL_A */
     int copy;       /* while copying and draining: the log whose note is about the other one */
     uint64_t taken; /* bytes of the other one that it has */
     size_t note_start, note_end; /* where it says so */
@@ -88,7 +88,7 @@ void two_logs_append_note(struct block **b, struct slice text, uint64_t number, 
 /* The text behind the marks that say that the log is closed. */
 struct slice two_logs_behind_marks(const struct list *list, struct slice text);
 
-/* A look begins: adds the two logs to the parts. */
+/* A look begins: adds the two logs to the cells. */
 void two_logs_begin_look(struct work *w);
 /* The look's end: two_logs_own(w)->active is set by the caller. */
 enum look two_logs_look(struct engine *e, struct work *w);
@@ -99,7 +99,7 @@ work_step two_logs_change, two_logs_rewrite;
 /* dialect.refusal for the same reason. */
 const char *two_logs_refusal(const struct list_policy *policy, struct slice item);
 
-/* flip.c: the position of the pointer among the parts; and which log that value names,
+/* flip.c: the position of the pointer among the cells; and which log that value names,
  * counted from 1, or 0: by its name, or by that in which its name differs from the other's ("b").
  */
 enum { TWO_LOGS_POINTER = 2 };
@@ -121,9 +121,9 @@ struct note {
 /* The number that the log begins with, or 0. */
 uint64_t two_logs_number(const struct work *w, int which);
 
-static inline enum part_role two_logs_role(int which)
+static inline enum cell_role two_logs_role(int which)
 {
-    return which == 0 ? PART_A : PART_B;
+    return which == 0 ? CELL_A : CELL_B;
 }
 
 #endif
