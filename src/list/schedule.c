@@ -347,13 +347,16 @@ const char *schedule_wait_reason(const struct list *list, const struct list_call
 }
 
 /* Calls on a list that has moved here from a dialect. What is native needs no conversion: that is
- * to say how many items there are. An lset with a time to live or a condition is a fill. */
+ * to say how many items there are. An lset with a time to live or a condition is a fill; so is an
+ * ldrop of a list that has to be there, for a native ldrop does not look. */
 static void translate_moved(struct list *list)
 {
     struct list_call *call;
     TAILQ_FOREACH(call, &list->queue, link)
     {
-        if (call->verb == LIST_SET && (call->has_exptime || call->condition != LIST_ALWAYS)) {
+        bool looks = call->condition != LIST_ALWAYS;
+        if ((call->verb == LIST_SET && (call->has_exptime || looks)) ||
+            (call->verb == LIST_DROP && looks)) {
             call->verb = LIST_PUT;
             call->fills = true;
         }

@@ -111,7 +111,8 @@ static void answer_queue(struct engine *e, struct work *w)
         if (list_verb_reads(call->verb)) {
             answer_read(e, w, call);
         } else {
-            call_finish(e, list, call, LIST_OK);
+            bool must_be = call->condition == LIST_IF_PRESENT; /* an ldrop */
+            call_finish(e, list, call, must_be ? LIST_NOT_STORED : LIST_OK);
         }
     }
 }
