@@ -305,17 +305,8 @@ static void end_looks(struct op_index *o)
     o->look_count = 0;
 }
 
-/* Takes the call off; its head is the caller's. */
-static void take_call(struct op_index *o, struct list_call *call, struct head **head)
-{
-    TAILQ_REMOVE(&o->calls, call, link);
-    *head = call->head;
-    call->head = NULL;
-}
-
 static void answer_looks(struct engine *e, struct op_index *o)
 {
-    struct head *head;
     for (size_t i = 0; i < o->look_count;) {
         struct list_call *call = o->looks[i].call;
         if (call == NULL) {
@@ -333,14 +324,13 @@ static void answer_looks(struct engine *e, struct op_index *o)
                 answer_member(o->op.list, call, call->items[item]);
             }
         }
-        take_call(o, call, &head);
+        reads_drop(&o->calls, call);
         metric_inc(e->metrics, METRIC_list_indexed_reads);
         if (call->verb == LIST_TTL) {
             answer_item_time(e, o->op.list, call, o->head, has, 0);
         } else {
             answer_call(e, o->op.list, call, o->head, call->number > 0 ? LIST_OK : LIST_MISSING);
         }
-        head_unref(&head);
     }
 }
 
@@ -566,9 +556,7 @@ static struct list_call *next_call(struct op_index *o)
     TAILQ_FOREACH(call, &o->calls, link)
     {
         if (is_of_head(o, call) && !looks(call)) {
-            struct head *head;
-            take_call(o, call, &head);
-            head_unref(&head);
+            reads_drop(&o->calls, call);
             return call;
         }
     }
@@ -626,17 +614,6 @@ static enum progress answers_step(struct engine *e, struct op_index *o,
 
 /* ---- the operation ---- */
 
-static void read_slowly(struct engine *e, struct op_index *o)
-{
-    struct list_call *call;
-    struct head *head;
-    while ((call = TAILQ_FIRST(&o->calls)) != NULL) {
-        take_call(o, call, &head);
-        read_start(e, o->op.list, call, head);
-        head_unref(&head);
-    }
-}
-
 static enum progress index_step(struct engine *e, struct op *op, const struct op_event *event)
 {
     struct op_index *o = (struct op_index *)op;
@@ -659,7 +636,7 @@ static enum progress index_step(struct engine *e, struct op *op, const struct op
         op->list->index_after_us = e->now.mono_us + RETRY_US;
     }
     op_leave(op);
-    read_slowly(e, o);
+    reads_start(e, op->list, &o->calls);
     lists_count_outline(&e->lists, op->list);
     CO_END(co);
 }
@@ -679,25 +656,21 @@ static enum list_known index_let_go(struct engine *e, struct op *op, struct list
             o->looks[i].call = NULL;
         }
     }
-    TAILQ_REMOVE(&o->calls, call, link);
-    head_unref(&call->head);
+    reads_drop(&o->calls, call);
     return KNOWN_NOTHING;
 }
 
 static void index_fini(struct engine *e, struct op *op)
 {
     struct op_index *o = (struct op_index *)op;
-    struct list_call *call;
-    struct head *head;
     (void)e;
     scan_stop(op, &o->scan);
     run_index_give_up(&o->build);
     drop_locators(o);
     end_looks(o);
     pick_fini(&o->pick);
-    while ((call = TAILQ_FIRST(&o->calls)) != NULL) {
-        take_call(o, call, &head);
-        head_unref(&head);
+    while (!TAILQ_EMPTY(&o->calls)) {
+        reads_drop(&o->calls, TAILQ_FIRST(&o->calls));
     }
     head_unref(&o->head);
 }

@@ -538,3 +538,27 @@ void read_start(struct engine *e, struct list *list, struct list_call *call, str
     r->head = head_ref(head);
     op_run(e, &r->op);
 }
+
+struct head *reads_take(struct call_queue *calls, struct list_call *call)
+{
+    struct head *head = call->head;
+    TAILQ_REMOVE(calls, call, link);
+    call->head = NULL;
+    return head;
+}
+
+void reads_drop(struct call_queue *calls, struct list_call *call)
+{
+    struct head *head = reads_take(calls, call);
+    head_unref(&head);
+}
+
+void reads_start(struct engine *e, struct list *list, struct call_queue *calls)
+{
+    while (!TAILQ_EMPTY(calls)) {
+        struct list_call *call = TAILQ_FIRST(calls);
+        struct head *head = reads_take(calls, call);
+        read_start(e, list, call, head);
+        head_unref(&head);
+    }
+}

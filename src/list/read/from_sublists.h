@@ -13,4 +13,13 @@
  */
 void read_start(struct engine *e, struct list *list, struct list_call *call, struct head *head);
 
+/* ---- calls that wait in a queue, each with a head of its own (list_call.head) ---- */
+
+/* Takes the call off; its head is the caller's. */
+struct head *reads_take(struct call_queue *calls, struct list_call *call);
+/* The same, and lets go of the head. */
+void reads_drop(struct call_queue *calls, struct list_call *call);
+/* Takes all of them off, and answers each from its head and the sublists that it names. */
+void reads_start(struct engine *e, struct list *list, struct call_queue *calls);
+
 #endif

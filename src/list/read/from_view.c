@@ -128,44 +128,25 @@ static enum visited add_visit(void *arg, struct sublist *sublist)
     return false;
 }
 
-/* Takes the first call off; its head is the caller's. */
-static struct list_call *take_call(struct op_view *o, struct head **head)
-{
-    struct list_call *call = TAILQ_FIRST(&o->calls);
-    TAILQ_REMOVE(&o->calls, call, link);
-    *head = call->head;
-    call->head = NULL;
-    return call;
-}
-
 /* Answers the calls at the front whose heads have the runs that the view has. */
 static void answer_front(struct engine *e, struct op_view *o)
 {
     struct list *list = o->op.list;
     struct view *view = list->view;
     while (!TAILQ_EMPTY(&o->calls)) {
-        struct head *head = TAILQ_FIRST(&o->calls)->head;
+        struct list_call *call = TAILQ_FIRST(&o->calls);
+        struct head *head = call->head;
         view_advance(view, head->read_s);
         if (!view_has_runs(view, head)) {
             break;
         }
         list->view_lags = false;
         view_take_log(view, head);
-        struct list_call *call = take_call(o, &head);
+        (void)reads_take(&o->calls, call);
         answer_from(e, list, call, head);
         head_unref(&head);
     }
     lists_count_view(&e->lists, list);
-}
-
-static void read_slowly(struct engine *e, struct op_view *o)
-{
-    struct head *head;
-    while (!TAILQ_EMPTY(&o->calls)) {
-        struct list_call *call = take_call(o, &head);
-        read_start(e, o->op.list, call, head);
-        head_unref(&head);
-    }
 }
 
 /* What the view lacks of the head's runs. */
@@ -203,7 +184,7 @@ static enum progress view_step(struct engine *e, struct op *op, const struct op_
         answer_front(e, o);
     }
     op_leave(op);
-    read_slowly(e, o);
+    reads_start(e, op->list, &o->calls);
     lists_count_view(&e->lists, op->list);
     CO_END(co);
 }
@@ -213,20 +194,17 @@ static enum list_known view_let_go(struct engine *e, struct op *op, struct list_
 {
     struct op_view *o = (struct op_view *)op;
     (void)e;
-    TAILQ_REMOVE(&o->calls, call, link);
-    head_unref(&call->head);
+    reads_drop(&o->calls, call);
     return KNOWN_NOTHING;
 }
 
 static void view_op_fini(struct engine *e, struct op *op)
 {
     struct op_view *o = (struct op_view *)op;
-    struct head *head;
     (void)e;
     scan_stop(op, &o->scan);
     while (!TAILQ_EMPTY(&o->calls)) {
-        (void)take_call(o, &head);
-        head_unref(&head);
+        reads_drop(&o->calls, TAILQ_FIRST(&o->calls));
     }
     head_unref(&o->head);
 }
