@@ -93,7 +93,7 @@ void engine_destroy(struct engine **slot)
     inners_fini(e);
     fetches_fini(e);
     while (!STAILQ_EMPTY(&e->outbox)) {
-        struct be_request *r = engine_take_request(e);
+        struct list_request *r = engine_take_request(e);
         request_free(e, &r);
     }
     spare_fini(&e->spare_requests);
@@ -435,27 +435,27 @@ uint64_t engine_end_largest(struct engine *e, struct list_session *session, stru
     return bytes;
 }
 
-void engine_reply(struct engine *e, struct be_request *request, const struct be_reply *reply,
+void engine_reply(struct engine *e, struct list_request *request, const struct be_reply *reply,
                   struct now now)
 {
-    const struct op_request *r = op_request_of(request);
     e->now = now;
-    if (UNLIKELY(e->own_changes != NULL) && be_changes(request->verb)) {
+    if (UNLIKELY(e->own_changes != NULL) && be_changes(request->be.verb)) {
         recent_note_change(e, request);
     }
-    if (r->expiry != NULL) {
-        expiry_reply(e, r, reply);
-    } else if (r->op == NULL) {
-        fetch_reply(e, r, reply);
-    } else if (r->list != NULL) {
-        held_reads_reply(e, r, reply);
+    if (request->expiry != NULL) {
+        expiry_reply(e, request, reply);
+    } else if (request->op == NULL) {
+        fetch_reply(e, request, reply);
+    } else if (request->list != NULL) {
+        held_reads_reply(e, request, reply);
     } else {
-        struct op_event event = {.tag = r->tag,
+        struct op_event event = {.tag = request->tag,
                                  .reply = reply,
+                                 .request = request,
                                  .status = reply->status,
                                  .text = reply->text,
-                                 .appended_bytes = r->appended_bytes};
-        op_deliver(e, r->op, &event);
+                                 .appended_bytes = request->appended_bytes};
+        op_deliver(e, request->op, &event);
     }
     request_free(e, &request);
 }
@@ -526,9 +526,9 @@ uint64_t engine_passes(const struct engine *e)
     return e->passes;
 }
 
-struct be_request *engine_take_request(struct engine *e)
+struct list_request *engine_take_request(struct engine *e)
 {
-    struct be_request *r = STAILQ_FIRST(&e->outbox);
+    struct list_request *r = STAILQ_FIRST(&e->outbox);
     if (r != NULL) {
         STAILQ_REMOVE_HEAD(&e->outbox, link);
     }

@@ -19,7 +19,7 @@
 #include "config/config.h"
 #include "list/core/list_call.h"
 #include "list/core/metrics.h"
-#include "proto/server/backend.h"
+#include "list/core/request.h"
 
 struct engine;
 struct cache;
@@ -33,8 +33,8 @@ struct own_changes;
 struct engine *engine_create(const struct config *config, struct cache *const *caches,
                              const struct list_plugin *plugin, struct rng *rng,
                              struct metrics *metrics);
-/* Leaves so many bytes free behind each request for its carrier (be_request_room); 0 unless set.
- * Call it before the first engine_submit. */
+/* Leaves so many bytes free behind each request for its carrier, see list/core/request.h; 0 unless
+ * set. Call it before the first engine_submit. */
 void engine_set_request_room(struct engine *engine, size_t bytes);
 /* Where the indexes of long lists' runs are kept, for all workers; it outlives the engine. Without
  * it, or with NULL, there are none. Call it before the first engine_submit. */
@@ -60,7 +60,7 @@ void engine_session_changed(struct engine *engine, struct list_session *session)
 uint64_t engine_end_largest(struct engine *engine, struct list_session *session, struct now now);
 /* Takes back a request with its reply. Exactly once for each request that engine_take_request gave.
  */
-void engine_reply(struct engine *engine, struct be_request *request, const struct be_reply *reply,
+void engine_reply(struct engine *engine, struct list_request *request, const struct be_reply *reply,
                   struct now now);
 /* Starts what can be started: once per turn, after all submissions and replies, and again when
  * *next_us has come. Returns the mono_us of the earliest delay in progress, or UINT64_MAX; a value
@@ -71,7 +71,7 @@ uint64_t engine_passes(const struct engine *engine);
 
 /* The next request to send, or NULL. It stays the engine's memory, to be given back by
  * engine_reply. */
-struct be_request *engine_take_request(struct engine *engine);
+struct list_request *engine_take_request(struct engine *engine);
 /* The next finished call, or NULL; from here on the submitter's alone. What was begun for a call
  * that ended at its deadline may go on without it. */
 struct list_call *engine_take_done(struct engine *engine);

@@ -97,22 +97,4 @@ void pool_drain(struct pool *pool, const char *server_name, bool drained);
 /* Fills out with up to max servers of this pool; returns how many. */
 size_t pool_stats(struct pool *pool, struct server_stats *out, size_t max);
 
-/*
- * The list engine's requests as exchanges (pool/backend.c). One per worker; pools is indexed by
- * be_request.pool_index. Each request has its exchange in its own memory, behind it
- * (be_request_room): backend_room_bytes for the engine to leave free there.
- *
- * done is called exactly once for each request, never from within backend_submit; the request stays
- * the caller's and must live until then. Destroy the pools first: they end the requests that still
- * wait.
- */
-typedef void backend_done_fn(void *arg, struct be_request *req, const struct be_reply *reply);
-struct backend;
-struct backend *backend_create(struct pool **pools, size_t pool_count, backend_done_fn *done,
-                               void *arg);
-void backend_destroy(struct backend **backend);
-extern const size_t backend_room_bytes;
-/* Submits the request as pool_submit does: written by the next pool_flush of its pool. */
-void backend_submit(struct backend *backend, struct be_request *req);
-
 #endif

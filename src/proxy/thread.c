@@ -49,7 +49,6 @@ struct thread {
     _Atomic bool drained; /* told to main */
     _Atomic(struct job *) job;
     struct rng rng;
-    struct backend *backend;
     uint64_t engine_next_us; /* when engine_run asked to be called again */
     struct event timer;
     uint64_t timer_us; /* what timer is set to, UINT64_MAX = not set */
@@ -124,7 +123,7 @@ static void flush(struct worker *w)
         do {
             pressure_check(w); /* each pass of the engine may take more */
             pump_clients(w);
-        } while (run_engine(w, t->backend, &t->engine_next_us));
+        } while (run_engine(w, &t->engine_next_us));
         run_flush_pools(w);
         write_clients(w);
     } while (!TAILQ_EMPTY(&w->touched) || w->engine_dirty);
@@ -383,9 +382,8 @@ struct worker *thread_create(struct shared *shared, size_t index, char error[CON
     }
     route_init(w);
     init_spares(w);
-    t->backend = backend_create(w->pools, w->config->pool_count, run_backend_done, w);
     w->engine = engine_create(w->config, shared->caches, &dialects, &t->rng, &w->metrics);
-    engine_set_request_room(w->engine, backend_room_bytes);
+    engine_set_request_room(w->engine, run_room_bytes);
     engine_set_run_indexes(w->engine, shared->indexes);
     engine_set_own_changes(w->engine, &shared->own_changes);
     run_create_moves(w, &t->rng);
@@ -397,7 +395,6 @@ struct worker *thread_create(struct shared *shared, size_t index, char error[CON
  * still there. */
 static void destroy_traffic(struct worker *w)
 {
-    struct thread *t = thread_of(w);
     struct client *c, *next;
     for (c = TAILQ_FIRST(&w->clients); c != NULL; c = next) {
         next = TAILQ_NEXT(c, link);
@@ -411,9 +408,6 @@ static void destroy_traffic(struct worker *w)
     run_destroy_moves(w);
     if (w->engine != NULL) {
         engine_destroy(&w->engine);
-    }
-    if (t->backend != NULL) {
-        backend_destroy(&t->backend);
     }
     while ((c = TAILQ_FIRST(&w->clients)) != NULL) {
         pending_drop_all(c);

@@ -53,20 +53,20 @@ void audit_crash(struct audit *a)
     }
 }
 
-static struct slice key_of(const struct be_request *r)
+static struct slice key_of(const struct list_request *r)
 {
-    return slice_make(r->key, r->key_len);
+    return r->be.key;
 }
 
-static struct parts take_apart(const struct be_request *r)
+static struct parts take_apart(const struct list_request *r)
 {
     struct parts parts = {0};
     struct slice key = key_of(r);
     const char *mark = memchr(key.p, '#', key.len);
-    CHECK(mark != NULL && r->key_len <= KEY_BYTES_MAX);
+    CHECK(mark != NULL && r->be.key.len <= KEY_BYTES_MAX);
     size_t len = (size_t)(mark - key.p);
     CHECK(len >= 1 && len <= AUDIT_LISTS);
-    CHECK(r->placement_at == 0 && r->placement_len <= r->key_len);
+    CHECK(r->placement_at == 0 && r->placement_len <= r->be.key.len);
     parts.list = (unsigned)len - 1;
     (void)slice_take(&key, len + 1);
     if (key.len > 0) {
@@ -287,10 +287,10 @@ static void sent_new_head(struct audit *a, unsigned list, struct slice value)
     ref_head_fini(&head);
 }
 
-static void sent_add(struct audit *a, const struct be_request *r, struct parts parts)
+static void sent_add(struct audit *a, const struct list_request *r, struct parts parts)
 {
     if (parts.name.len == 0) {
-        sent_new_head(a, parts.list, r->value);
+        sent_new_head(a, parts.list, r->be.value);
         return;
     }
     struct audit_name *name = name_of(a, parts.list, parts.name);
@@ -299,18 +299,18 @@ static void sent_add(struct audit *a, const struct be_request *r, struct parts p
     char op;
     CHECK(name->own && !name->withdrawn && parts.number < name->announced_count);
     CHECK(parts.number == name->sent++); /* one after the other, none twice */
-    CHECK(ref_sublist_valid(r->value));
-    CHECK(ref_sublist_header(r->value, &count, &entries) && count > 0);
+    CHECK(ref_sublist_valid(r->be.value));
+    CHECK(ref_sublist_header(r->be.value, &count, &entries) && count > 0);
     while (ref_take_entry(&entries, &op, &bytes)) {
         name->items += op != '-';
     }
-    name->bytes += r->value.len;
-    note_sublist(a, key_of(r), r->value);
+    name->bytes += r->be.value.len;
+    note_sublist(a, key_of(r), r->be.value);
 }
 
-static void sent_append(struct audit *a, const struct be_request *r, struct parts parts)
+static void sent_append(struct audit *a, const struct list_request *r, struct parts parts)
 {
-    struct slice rest = r->value, bytes;
+    struct slice rest = r->be.value, bytes;
     char op;
     CHECK(parts.name.len == 0 && rest.len > 0);
     while (rest.len > 0) {
@@ -382,13 +382,13 @@ static void check_content(struct audit *a, unsigned list, const struct ref_head 
     ref_items_fini(&new);
 }
 
-static void sent_cas(struct audit *a, const struct be_request *r, struct parts parts,
+static void sent_cas(struct audit *a, const struct list_request *r, struct parts parts,
                      bool content_stays)
 {
-    const struct audit_head *read = find_head(a, parts.list, r->cas, r->epoch);
-    CHECK(parts.name.len == 0 && read != NULL && r->epoch != 0);
+    const struct audit_head *read = find_head(a, parts.list, r->be.cas, r->be.epoch);
+    CHECK(parts.name.len == 0 && read != NULL && r->be.epoch != 0);
     struct ref_head after;
-    CHECK(ref_head_read(&after, r->value));
+    CHECK(ref_head_read(&after, r->be.value));
     for (size_t i = 0; i < after.runs.count; i++) {
         const struct ref_range *run = &after.runs.ranges[i];
         if (!read->ambiguous && ref_find(&read->head.runs, run->name) == NULL) {
@@ -407,26 +407,26 @@ static void sent_cas(struct audit *a, const struct be_request *r, struct parts p
     ref_head_fini(&after);
 }
 
-static void sent_cas_delete(struct audit *a, const struct be_request *r, struct parts parts)
+static void sent_cas_delete(struct audit *a, const struct list_request *r, struct parts parts)
 {
-    const struct audit_head *read = find_head(a, parts.list, r->cas, r->epoch);
-    CHECK(parts.name.len == 0 && read != NULL && r->epoch != 0);
+    const struct audit_head *read = find_head(a, parts.list, r->be.cas, r->be.epoch);
+    CHECK(parts.name.len == 0 && read != NULL && r->be.epoch != 0);
     CHECK(read->ambiguous || (read->head.runs.count == 0 && read->head.garbage.count == 0 &&
                               read->head.announcements.count == 0));
 }
 
 /* A clock item says when it expires, and goes where the list's head is. */
-static void sent_clock(const struct be_request *r)
+static void sent_clock(const struct list_request *r)
 {
-    bool writes = r->verb == BE_ADD || r->verb == BE_CAS;
-    struct slice placement = be_placement(r);
-    CHECK(writes || r->verb == BE_GET);
-    CHECK(!writes || clock_value_read(r->value, r->flags) == r->exptime);
-    CHECK(placement.p == r->key + r->key_len && placement.len >= 2 &&
+    bool writes = r->be.verb == BE_ADD || r->be.verb == BE_CAS;
+    struct slice placement = request_placement(r);
+    CHECK(writes || r->be.verb == BE_GET);
+    CHECK(!writes || clock_value_read(r->be.value, r->be.flags) == r->be.exptime);
+    CHECK(placement.p == r->key + r->be.key.len && placement.len >= 2 &&
           placement.len <= AUDIT_LISTS + 1 && placement.p[placement.len - 1] == '#');
 }
 
-void audit_sent(struct audit *a, const struct be_request *r, bool content_stays)
+void audit_sent(struct audit *a, const struct list_request *r, bool content_stays)
 {
     if (clock_key_is(key_of(r))) {
         sent_clock(r);
@@ -437,7 +437,7 @@ void audit_sent(struct audit *a, const struct be_request *r, bool content_stays)
     if (parts.name.len > 0) {
         name = name_of(a, parts.list, parts.name);
     }
-    switch (r->verb) {
+    switch (r->be.verb) {
     case BE_GET:
         return;
     case BE_SIZE:
@@ -484,11 +484,11 @@ void audit_sent(struct audit *a, const struct be_request *r, bool content_stays)
 
 /* ---- what it is told ---- */
 
-static void told_cas(struct audit *a, const struct be_request *r, unsigned list,
+static void told_cas(struct audit *a, const struct list_request *r, unsigned list,
                      enum be_status status)
 {
     struct ref_head after;
-    CHECK(ref_head_read(&after, r->value));
+    CHECK(ref_head_read(&after, r->be.value));
     for (size_t i = 0; i < after.runs.count; i++) {
         struct audit_name *name = name_of(a, list, after.runs.ranges[i].name);
         if (name->publishing > 0) {
@@ -499,7 +499,7 @@ static void told_cas(struct audit *a, const struct be_request *r, unsigned list,
     ref_head_fini(&after);
 }
 
-void audit_told(struct audit *a, const struct be_request *r, const struct be_reply *reply)
+void audit_told(struct audit *a, const struct list_request *r, const struct be_reply *reply)
 {
     if (clock_key_is(key_of(r))) {
         return;
@@ -507,19 +507,19 @@ void audit_told(struct audit *a, const struct be_request *r, const struct be_rep
     struct parts parts = take_apart(r);
     enum be_status status = reply->status;
     if (parts.name.len == 0) {
-        if (r->verb == BE_GET && status == BE_HIT) {
+        if (r->be.verb == BE_GET && status == BE_HIT) {
             note_head(a, parts.list, reply);
-        } else if (r->verb == BE_CAS) {
+        } else if (r->be.verb == BE_CAS) {
             told_cas(a, r, parts.list, status);
         }
         return;
     }
     struct audit_name *name = name_of(a, parts.list, parts.name);
-    if (r->verb == BE_GET && status == BE_HIT) {
+    if (r->be.verb == BE_GET && status == BE_HIT) {
         note_sublist(a, key_of(r), reply->value);
-    } else if (r->verb == BE_ADD) {
+    } else if (r->be.verb == BE_ADD) {
         name->stored += status == BE_STORED;
-    } else if (r->verb == BE_DELETE) {
+    } else if (r->be.verb == BE_DELETE) {
         bool gone = status == BE_DELETED || status == BE_NOT_FOUND;
         name->gone |= gone && parts.number < 64 ? UINT64_C(1) << parts.number : 0;
     }

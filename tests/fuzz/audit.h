@@ -76,9 +76,9 @@ void audit_fini(struct audit *a);
 void audit_crash(struct audit *a);
 
 /* The engine sent this. content_stays: nothing is under way that may change the list's content. */
-void audit_sent(struct audit *a, const struct be_request *r, bool content_stays);
+void audit_sent(struct audit *a, const struct list_request *r, bool content_stays);
 /* It is about to be told this. */
-void audit_told(struct audit *a, const struct be_request *r, const struct be_reply *reply);
+void audit_told(struct audit *a, const struct list_request *r, const struct be_reply *reply);
 /* A call is done. */
 void audit_done(struct audit *a, const struct list_call *call);
 

@@ -384,24 +384,24 @@ static void judge(struct world *w, const struct list_call *call)
 
 /* ---- a batch ---- */
 
-static void trace_request(const struct be_request *r, const struct be_reply *reply)
+static void trace_request(const struct list_request *r, const struct be_reply *reply)
 {
     char sent[100], told[100];
     if (trace_wanted) {
-        printf("    %-10s %-16.*s %s  ->  %s  %s\n", be_verb_name(r->verb), (int)r->key_len, r->key,
-               slice_escape(r->value, sent, sizeof sent), be_status_name(reply->status),
+        printf("    %-10s %-16.*s %s  ->  %s  %s\n", be_verb_name(r->be.verb), (int)r->be.key.len,
+               r->key, slice_escape(r->be.value, sent, sizeof sent), be_status_name(reply->status),
                slice_escape(reply->value, told, sizeof told));
     }
 }
 
 static bool answer_one(struct world *w)
 {
-    struct be_request *r = engine_take_request(w->engine);
+    struct list_request *r = engine_take_request(w->engine);
     if (r == NULL) {
         return false;
     }
     struct be_reply reply = {.epoch = 1, .caps = &w->store.caps};
-    store_execute(&w->store, r, w->now.wall_s, &reply);
+    store_execute(&w->store, &r->be, w->now.wall_s, &reply);
     trace_request(r, &reply);
     struct block *block = reply.block;
     engine_reply(w->engine, r, &reply, w->now);
@@ -444,12 +444,11 @@ static void finish_batch(struct world *w)
 static void add_by_hand(struct world *w)
 {
     static const struct slice entry = {"+with,delimiter", 15};
-    struct be_request r = {.verb = BE_APPEND, .key_len = (uint8_t)key.len};
+    struct be_operation r = {.verb = BE_APPEND, .key = key};
     struct be_reply reply = {0};
     if (w->policy->dialect != DIALECT_SIGNED) {
         return;
     }
-    memcpy(r.key, key.p, key.len);
     r.block = block_new(entry.len);
     block_append(&r.block, entry.p, entry.len);
     r.value = slice_make(r.block->data, r.block->used);

@@ -60,7 +60,7 @@ struct world {
     struct fuzz_call calls[CALLS_MAX];
     size_t call_count;
     unsigned open_calls;
-    struct be_queue pending;
+    struct request_queue pending;
     size_t pending_count;
     struct liar liar;
     struct audit audit;
@@ -74,14 +74,14 @@ static const struct slice keys[AUDIT_LISTS] = {{"k", 1}, {"kk", 2}};
 
 static bool trace_wanted;
 
-static void trace_reply(const struct world *w, const struct be_request *r,
+static void trace_reply(const struct world *w, const struct list_request *r,
                         const struct be_reply *reply)
 {
     char sent[100], told[100];
     if (trace_wanted) {
         printf("%9llu %-10s %-24.*s %s  ->  %s  %s\n", (unsigned long long)w->now.mono_us,
-               be_verb_name(r->verb), (int)r->key_len, r->key,
-               slice_escape(r->value, sent, sizeof sent), be_status_name(reply->status),
+               be_verb_name(r->be.verb), (int)r->be.key.len, r->key,
+               slice_escape(r->be.value, sent, sizeof sent), be_status_name(reply->status),
                slice_escape(reply->value, told, sizeof told));
     }
 }
@@ -178,10 +178,10 @@ static void world_init(struct world *w, const uint8_t *data, size_t size)
 static void free_pending(struct world *w)
 {
     while (!STAILQ_EMPTY(&w->pending)) {
-        struct be_request *r = STAILQ_FIRST(&w->pending);
+        struct list_request *r = STAILQ_FIRST(&w->pending);
         STAILQ_REMOVE_HEAD(&w->pending, link);
-        block_unref(&r->block);
-        free(op_request_of(r));
+        block_unref(&r->be.block);
+        free(r);
     }
 }
 
@@ -333,10 +333,10 @@ static void take_done(struct world *w)
 /* ---- requests ---- */
 
 /* Is nothing under way that changes this list's content? */
-static bool content_stays(const struct world *w, const struct be_request *r)
+static bool content_stays(const struct world *w, const struct list_request *r)
 {
     struct slice key =
-        slice_make(r->key, (size_t)((char *)memchr(r->key, '#', r->key_len) - r->key));
+        slice_make(r->key, (size_t)((char *)memchr(r->key, '#', r->be.key.len) - r->key));
     for (size_t i = 0; i < w->call_count; i++) {
         const struct fuzz_call *c = &w->calls[i];
         if (c->open && is_change(c->call.verb) && is_about(&c->call, key)) {
@@ -348,10 +348,10 @@ static bool content_stays(const struct world *w, const struct be_request *r)
 
 static void take_requests(struct world *w)
 {
-    struct be_request *r;
+    struct list_request *r;
     while ((r = engine_take_request(w->engine)) != NULL) {
         audit_sent(&w->audit, r, content_stays(w, r));
-        CHECK(r->value.len == 0 || r->block != NULL);
+        CHECK(r->be.value.len == 0 || r->be.block != NULL);
         STAILQ_INSERT_TAIL(&w->pending, r, link);
         w->pending_count++;
     }
@@ -370,26 +370,26 @@ static void turn(struct world *w)
 }
 
 /* Requests of one key are answered in their order. */
-static struct be_request *pick(struct world *w, size_t which)
+static struct list_request *pick(struct world *w, size_t which)
 {
-    struct be_request *wanted = STAILQ_FIRST(&w->pending), *r;
+    struct list_request *wanted = STAILQ_FIRST(&w->pending), *r;
     for (which %= w->pending_count; which > 0; which--) {
         wanted = STAILQ_NEXT(wanted, link);
     }
     STAILQ_FOREACH(r, &w->pending, link)
     {
-        if (slice_equal(slice_make(r->key, r->key_len), slice_make(wanted->key, wanted->key_len))) {
+        if (slice_equal(r->be.key, wanted->be.key)) {
             return r;
         }
     }
     return wanted;
 }
 
-static void give_back(struct world *w, struct be_request *r, struct be_reply *reply)
+static void give_back(struct world *w, struct list_request *r, struct be_reply *reply)
 {
-    bool tidies = r->verb == BE_DELETE || r->verb == BE_PROBE;
+    bool tidies = r->be.verb == BE_DELETE || r->be.verb == BE_PROBE;
     w->housekeeping = tidies ? w->housekeeping + 1 : 0;
-    STAILQ_REMOVE(&w->pending, r, be_request, link);
+    STAILQ_REMOVE(&w->pending, r, list_request, link);
     w->pending_count--;
     trace_reply(w, r, reply);
     audit_told(&w->audit, r, reply);
@@ -401,7 +401,7 @@ static void give_back(struct world *w, struct be_request *r, struct be_reply *re
 static void answer(struct world *w, size_t which)
 {
     if (w->pending_count > 0) {
-        struct be_request *r = pick(w, which);
+        struct list_request *r = pick(w, which);
         struct be_reply reply;
         liar_answer(&w->liar, r, w->now, &reply);
         give_back(w, r, &reply);
@@ -411,7 +411,7 @@ static void answer(struct world *w, size_t which)
 static void lie(struct world *w, size_t which, enum lie how)
 {
     if (w->pending_count > 0) {
-        struct be_request *r = pick(w, which);
+        struct list_request *r = pick(w, which);
         struct be_reply reply;
         liar_lie(&w->liar, how, r, w->now, &reply);
         give_back(w, r, &reply);
@@ -431,7 +431,7 @@ static void answer_all(struct world *w, unsigned most)
 static void answer_up_to(struct world *w, enum be_verb verb)
 {
     unsigned most = 200;
-    while (w->pending_count > 0 && STAILQ_FIRST(&w->pending)->verb != verb && most-- > 0) {
+    while (w->pending_count > 0 && STAILQ_FIRST(&w->pending)->be.verb != verb && most-- > 0) {
         answer(w, 0);
         turn(w);
     }
@@ -508,9 +508,9 @@ static void step(struct world *w)
 
 /* ---- the end ---- */
 
-static enum lie end_lie(const struct world *w, const struct be_request *r)
+static enum lie end_lie(const struct world *w, const struct list_request *r)
 {
-    bool reads = r->verb < BE_ADD;
+    bool reads = r->be.verb < BE_ADD;
     switch (w->ending) {
     case END_DOWN:
         return LIE_DOWN;
@@ -529,7 +529,7 @@ static enum lie end_lie(const struct world *w, const struct be_request *r)
 /* With the input at its end, LIE_STATUS is the verb's first: missing, stored, deleted. */
 static void answer_at_end(struct world *w)
 {
-    struct be_request *r = pick(w, 0);
+    struct list_request *r = pick(w, 0);
     enum lie how = end_lie(w, r);
     w->now.mono_us += END_REPLY_US;
     struct be_reply reply;
@@ -539,8 +539,8 @@ static void answer_at_end(struct world *w)
         liar_lie(&w->liar, how, r, w->now, &reply);
     }
     if (w->ending == END_REFUSING && how == LIE_STATUS) {
-        bool compares = r->verb == BE_CAS || r->verb == BE_CAS_DELETE;
-        bool finds = r->verb == BE_DELETE || r->verb == BE_INCR;
+        bool compares = r->be.verb == BE_CAS || r->be.verb == BE_CAS_DELETE;
+        bool finds = r->be.verb == BE_DELETE || r->be.verb == BE_INCR;
         reply.status = compares ? BE_EXISTS : finds ? BE_NOT_FOUND : BE_NOT_STORED;
     }
     give_back(w, r, &reply);

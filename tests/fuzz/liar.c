@@ -132,10 +132,9 @@ static struct block *make_head(struct liar *liar, struct slice list_key, int64_t
 static void put(struct liar *liar, const char *key, size_t key_len, struct slice value,
                 int32_t exptime, struct now now)
 {
-    struct be_request r = {
-        .verb = BE_SET, .key_len = (uint8_t)key_len, .exptime = exptime, .value = value};
+    struct be_operation r = {
+        .verb = BE_SET, .key = slice_make(key, key_len), .exptime = exptime, .value = value};
     struct be_reply reply = {0};
-    memcpy(r.key, key, key_len);
     store_execute(&liar->store, &r, now.wall_s, &reply);
     block_unref(&reply.block);
 }
@@ -143,9 +142,8 @@ static void put(struct liar *liar, const char *key, size_t key_len, struct slice
 static void append_to(struct liar *liar, const char *key, size_t key_len, struct slice value,
                       struct now now)
 {
-    struct be_request r = {.verb = BE_APPEND, .key_len = (uint8_t)key_len, .value = value};
+    struct be_operation r = {.verb = BE_APPEND, .key = slice_make(key, key_len), .value = value};
     struct be_reply reply = {0};
-    memcpy(r.key, key, key_len);
     store_execute(&liar->store, &r, now.wall_s, &reply);
     block_unref(&reply.block);
 }
@@ -312,19 +310,19 @@ static void refuse(struct liar *liar, enum be_status status, const char *text,
     *reply = (struct be_reply){.status = status, .text = liar->text, .caps = &liar->store.caps};
 }
 
-static void execute(struct liar *liar, const struct be_request *r, struct now now,
+static void execute(struct liar *liar, const struct list_request *r, struct now now,
                     struct be_reply *reply)
 {
-    bool guarded = r->verb == BE_CAS || r->verb == BE_CAS_DELETE;
-    if (guarded && r->epoch != liar->epoch) {
+    bool guarded = r->be.verb == BE_CAS || r->be.verb == BE_CAS_DELETE;
+    if (guarded && r->be.epoch != liar->epoch) {
         *reply = (struct be_reply){.status = BE_EXISTS, .caps = &liar->store.caps};
         return;
     }
-    store_execute(&liar->store, r, now.wall_s, reply);
+    store_execute(&liar->store, &r->be, now.wall_s, reply);
     reply->epoch = liar->epoch;
 }
 
-void liar_answer(struct liar *liar, const struct be_request *r, struct now now,
+void liar_answer(struct liar *liar, const struct list_request *r, struct now now,
                  struct be_reply *reply)
 {
     *reply = (struct be_reply){0};
@@ -332,23 +330,23 @@ void liar_answer(struct liar *liar, const struct be_request *r, struct now now,
 }
 
 /* A hit with that value, for a verb that has hits. */
-static void hit(struct liar *liar, const struct be_request *r, struct slice value, uint8_t ttl,
+static void hit(struct liar *liar, const struct list_request *r, struct slice value, uint8_t ttl,
                 struct be_reply *reply)
 {
     *reply = (struct be_reply){
         .status = BE_HIT, .epoch = liar->epoch, .caps = &liar->store.caps, .size_bytes = value.len};
-    if (r->verb == BE_GET || r->verb == BE_TIME) {
+    if (r->be.verb == BE_GET || r->be.verb == BE_TIME) {
         reply->cas = ++liar->lies;
         reply->ttl_s = ttl == 0 ? -1 : (int64_t)ttl * ttl * ttl * ttl;
     }
-    if (r->verb == BE_GET) {
+    if (r->be.verb == BE_GET) {
         reply->block = block_new_exact(value.len + 1);
         block_append(&reply->block, value.len == 0 ? "" : value.p, value.len);
         reply->value = slice_make(reply->block->data, value.len);
     }
 }
 
-static void change_status(struct liar *liar, const struct be_request *r, struct be_reply *reply)
+static void change_status(struct liar *liar, const struct list_request *r, struct be_reply *reply)
 {
     static const enum be_status reads[] = {BE_MISS, BE_NO_MEMORY, BE_TOO_LARGE, BE_REFUSED};
     static const enum be_status stores[] = {BE_STORED, BE_NOT_STORED, BE_NO_MEMORY, BE_TOO_LARGE};
@@ -361,40 +359,40 @@ static void change_status(struct liar *liar, const struct be_request *r, struct 
         [BE_SET] = stores,         [BE_APPEND] = stores, [BE_PREPEND] = stores,
         [BE_INCR] = counts,        [BE_CAS] = compares,  [BE_DELETE] = deletes,
         [BE_CAS_DELETE] = compares};
-    enum be_status status = choices[r->verb][input_below(liar->in, 4)];
+    enum be_status status = choices[r->be.verb][input_below(liar->in, 4)];
     refuse(liar, status, "backend s: SERVER_ERROR as it likes", reply);
     if (status != BE_REFUSED) {
         reply->text = NULL;
     }
     reply->epoch = liar->epoch;
-    if (r->verb == BE_INCR && status == BE_STORED) {
+    if (r->be.verb == BE_INCR && status == BE_STORED) {
         reply->number = ++liar->lies;
     }
 }
 
 /* The answer names the key, if it has a line, since what names none is never read. */
-static void append_answer(struct block **b, struct slice bytes, const struct be_request *r)
+static void append_answer(struct block **b, struct slice bytes, const struct list_request *r)
 {
     const char *end = bytes.len == 0 ? NULL : memmem(bytes.p, bytes.len, "\r\n", 2);
     struct slice line = slice_take(&bytes, end == NULL ? bytes.len : (size_t)(end - bytes.p));
     block_append(b, line.len == 0 ? "" : line.p, line.len);
     if (slice_starts_with(line, SLICE_LIT("VA ")) || slice_starts_with(line, SLICE_LIT("HD"))) {
         block_append(b, " k", 2);
-        block_append(b, r->key, r->key_len);
+        block_append(b, r->key, r->be.key.len);
     }
     block_append(b, bytes.len == 0 ? "" : bytes.p, bytes.len);
 }
 
 /* As the pool reads what arrives. */
-static void read_wire(struct liar *liar, const struct be_request *r, struct be_reply *reply)
+static void read_wire(struct liar *liar, const struct list_request *r, struct be_reply *reply)
 {
     struct slice bytes = input_bytes(liar->in);
     struct block *b = block_new_exact(bytes.len + KEY_BYTES_MAX + 3);
-    struct be_operation op = {.verb = r->verb, .key = slice_make(r->key, r->key_len)};
+    struct be_operation op = {.verb = r->be.verb, .key = r->be.key};
     size_t size;
     append_answer(&b, bytes, r);
     *reply = (struct be_reply){.epoch = liar->epoch, .caps = &liar->store.caps, .block = b};
-    bool changes = r->verb >= BE_ADD;
+    bool changes = r->be.verb >= BE_ADD;
     if (ascii_parse(&op, slice_make(b->data, b->used), ASCII_VALUE_MAX, reply, &size) !=
             ASCII_PARSE_OK ||
         ascii_reply_read(&op, reply) != 0) {
@@ -405,7 +403,7 @@ static void read_wire(struct liar *liar, const struct be_request *r, struct be_r
     }
 }
 
-void liar_lie(struct liar *liar, enum lie lie, const struct be_request *r, struct now now,
+void liar_lie(struct liar *liar, enum lie lie, const struct list_request *r, struct now now,
               struct be_reply *reply)
 {
     *reply = (struct be_reply){0};
@@ -420,13 +418,13 @@ void liar_lie(struct liar *liar, enum lie lie, const struct be_request *r, struc
         change_status(liar, r, reply);
     } else if (lie == LIE_WIRE) {
         read_wire(liar, r, reply);
-    } else if (r->verb >= BE_ADD) {
+    } else if (r->be.verb >= BE_ADD) {
         change_status(liar, r, reply);
     } else if (lie == LIE_VALUE) {
         struct slice value = input_bytes(liar->in);
         hit(liar, r, value, (uint8_t)value.len, reply);
     } else {
-        const char *end = memchr(r->key, '#', r->key_len);
+        const char *end = memchr(r->key, '#', r->be.key.len);
         struct block *b = make_head(liar, slice_make(r->key, (size_t)(end - r->key)), now.wall_s);
         hit(liar, r, slice_make(b->data, b->used), input_byte(liar->in), reply);
         block_unref(&b);

@@ -37,9 +37,9 @@ enum lie {
 };
 
 /* Answers the request; *reply->block holds a reference, the caller's. */
-void liar_answer(struct liar *liar, const struct be_request *r, struct now now,
+void liar_answer(struct liar *liar, const struct list_request *r, struct now now,
                  struct be_reply *reply);
-void liar_lie(struct liar *liar, enum lie lie, const struct be_request *r, struct now now,
+void liar_lie(struct liar *liar, enum lie lie, const struct list_request *r, struct now now,
               struct be_reply *reply);
 
 /* Another client changes what is stored for that list. */

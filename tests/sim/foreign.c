@@ -88,9 +88,8 @@ static void put(struct foreign_list *f)
     char shown[96];
     forget(f);
     choose_part(f);
-    struct be_request r = {.verb = BE_SET, .key_len = f->key_len, .placement_len = f->key_len};
+    struct be_operation r = {.verb = BE_SET, .key = slice_make(f->key, f->key_len)};
     struct be_reply reply = {0};
-    memcpy(r.key, f->key, f->key_len);
     f->value = foreign_value(f, &f->flags);
     r.flags = f->flags;
     r.value = slice_make(f->value->data, f->value->used);
@@ -369,7 +368,7 @@ void foreign_sent(struct sim_world *w, struct message *m)
     }
     m->may_write = (of->parts & 1u << part) != 0 &&
                    (!is_numbered(part) || of->numbered[number % CAPACITY_MAX]);
-    if (of->nothing && slice_equal(m->flight.request.value, SLICE_LIT("!0:"))) {
+    if (of->nothing && slice_equal(m->flight.request.be.value, SLICE_LIT("!0:"))) {
         m->may_write = true; /* an ldrop appends also where its look has found nothing */
     }
     if (part == FORMAT_SLOT) {
@@ -396,12 +395,12 @@ static void note_read(struct sim_world *w, const struct message *m)
     struct acquaintance *of = &f->of[m->proxy->number];
     bool native = w->p.dialect == DIALECT_NATIVE;
     bool read =
-        m->flight.request.verb == BE_GET &&
+        m->flight.request.be.verb == BE_GET &&
         (m->flight.reply.status == BE_HIT || (m->flight.reply.status == BE_MISS && !native));
-    bool made = m->flight.request.verb == BE_ADD && m->flight.reply.status == BE_STORED;
+    bool made = m->flight.request.be.verb == BE_ADD && m->flight.reply.status == BE_STORED;
     enum format_part part;
     uint64_t number;
-    if (native && m->flight.request.verb == BE_GET && find_part(w, m, &part, &number)) {
+    if (native && m->flight.request.be.verb == BE_GET && find_part(w, m, &part, &number)) {
         of->nothing = m->flight.reply.status == BE_MISS;
     }
     if ((!read && !made) || !find_part(w, m, &part, &number)) {
@@ -420,7 +419,7 @@ static void note_read(struct sim_world *w, const struct message *m)
 void foreign_executed(struct sim_world *w, const struct message *m)
 {
     struct foreign_list *f = list_at(w, (unsigned)m->list);
-    enum be_verb verb = m->flight.request.verb;
+    enum be_verb verb = m->flight.request.be.verb;
     bool blind = verb == BE_APPEND || verb == BE_PREPEND || verb == BE_INCR || verb == BE_SET;
     ++w->foreign.moment;
     if (m->flight.original != NULL) {

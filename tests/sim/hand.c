@@ -21,15 +21,15 @@ static enum be_status ask(struct hand *h, enum be_verb verb, enum format_part pa
     struct sim_world *w = h->world;
     char name[KEY_BYTES_MAX + 1];
     struct message m = {.list = (int)h->call->list, .purpose.kind = PURPOSE_WORK};
-    struct be_request *r = &m.flight.request;
+    struct list_request *r = &m.flight.request;
     size_t len = format_key(&w->format, h->call->list, part, number, name);
-    r->verb = verb;
-    r->key_len = r->placement_len = (uint8_t)len;
+    r->be.verb = verb;
+    request_set_key(r, len);
     memcpy(r->key, name, len);
-    r->cas = h->cas;
-    r->durable = true;
-    r->delta = h->call->call.item_count;
-    r->value = value == NULL ? SLICE_NONE : slice_make(value->data, value->used);
+    r->be.cas = h->cas;
+    r->be.durable = true;
+    r->be.delta = h->call->call.item_count;
+    r->be.value = value == NULL ? SLICE_NONE : slice_make(value->data, value->used);
     m.purpose.calls = &h->call;
     m.purpose.count = carries ? 1 : 0;
     struct store *store = cluster_store(&w->base.cluster, slice_make(name, len));
@@ -39,12 +39,13 @@ static enum be_status ask(struct hand *h, enum be_verb verb, enum format_part pa
     h->incarnation = store->incarnation;
     m.flight.server = (unsigned)(store - w->base.stores);
     message_before(w, &m);
-    store_execute(store, r, world_now(&w->base).wall_s, &m.flight.reply);
+    store_execute(store, &r->be, world_now(&w->base).wall_s, &m.flight.reply);
     char shown[96];
     trace(&w->base, "h%u  s%u %-10s %-34s by hand -> %s  %.*s", h->number,
           (unsigned)(store - w->base.stores), be_verb_name(verb), name,
           be_status_name(m.flight.reply.status), 90,
-          slice_escape(r->value.len > 0 ? r->value : m.flight.reply.value, shown, sizeof shown));
+          slice_escape(r->be.value.len > 0 ? r->be.value : m.flight.reply.value, shown,
+                       sizeof shown));
     if (reply != NULL) {
         *reply = m.flight.reply;
     } else {

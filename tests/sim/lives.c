@@ -161,7 +161,7 @@ static int64_t end_of(const struct sim_world *w, const struct message *m, int64_
 /* What an absent head names must be found again: it has no time to live from then on. */
 static bool is_announced_in(const struct message *m, int64_t at_s)
 {
-    struct slice value = m->flight.request.value;
+    struct slice value = m->flight.request.be.value;
     return m->was_absent && at_s == 0 &&
            (memchr(value.p, '~', value.len) != NULL || memchr(value.p, '*', value.len) != NULL ||
             memchr(value.p, '-', value.len) != NULL);
@@ -202,7 +202,7 @@ static void check_rewritten(const struct sim_world *w, const struct message *m, 
 
 static bool begins_well(const struct sim_world *w, const struct message *m, int64_t at_s)
 {
-    struct slice value = m->flight.request.value;
+    struct slice value = m->flight.request.be.value;
     if (slice_starts_with(value, SLICE_LIT("^1 ?0.0\n~"))) {
         return at_s == 0; /* a head to announce in: what is written is found as long as it stands */
     }
@@ -219,7 +219,7 @@ static bool begins_well(const struct sim_world *w, const struct message *m, int6
     if (w->p.ttl_s > 0) {
         return is_from_now(w, m, at_s, w->p.ttl_s);
     }
-    return m->flight.request.exptime == 0 || expires_as_other(w, m, at_s);
+    return m->flight.request.be.exptime == 0 || expires_as_other(w, m, at_s);
 }
 
 /* The head of a lease goes by itself, but not before the lease; one that names anything stays. */
@@ -228,7 +228,7 @@ static void check_lease(const struct sim_world *w, const struct message *m, int6
     enum { LEAST_S = 1 + 60, MOST_S = 3 + 60 };
     int64_t clock_s = w->clocks_s[m->flight.server];
     bool good = at_s >= clock_s + LEAST_S && at_s <= clock_s + MOST_S;
-    if (!good && !(at_s == 0 && m->flight.request.verb == BE_CAS)) {
+    if (!good && !(at_s == 0 && m->flight.request.be.verb == BE_CAS)) {
         sim_violation("%.*s of a lease expires at %lld", SLICE_ARGS(flight_key(&m->flight)),
                       (long long)at_s);
     }
@@ -250,15 +250,15 @@ void lives_check(struct sim_world *w, const struct message *m)
 {
     struct item *item = item_of(w, m);
     int64_t at_s = item == NULL ? -1 : item->expires_s;
-    bool begins =
-        m->flight.request.verb == BE_ADD ||
-        (m->flight.request.verb == BE_CAS && m->was_absent && item != NULL && !says_absent(item));
+    bool begins = m->flight.request.be.verb == BE_ADD ||
+                  (m->flight.request.be.verb == BE_CAS && m->was_absent && item != NULL &&
+                   !says_absent(item));
     const struct list_call *touch = m->proxy == NULL ? NULL : touch_of(m);
     if (m->purpose.kind == PURPOSE_LEASE) {
         check_lease(w, m, at_s);
-    } else if (touch != NULL && (begins || m->flight.request.verb == BE_CAS)) {
+    } else if (touch != NULL && (begins || m->flight.request.be.verb == BE_CAS)) {
         check_given(w, m, touch, at_s);
-    } else if (m->flight.request.verb == BE_CAS && m->proxy != NULL && !begins) {
+    } else if (m->flight.request.be.verb == BE_CAS && m->proxy != NULL && !begins) {
         check_rewritten(w, m, at_s);
     } else if (begins && m->proxy != NULL && !begins_well(w, m, at_s)) {
         sim_violation("%.*s was made to expire at %lld", SLICE_ARGS(flight_key(&m->flight)),
@@ -290,7 +290,7 @@ static const struct item *copied_item(struct sim_world *w, const struct message 
 {
     enum { TOKEN_AT = sizeof "^1 >" - 1, CAS_AT = TOKEN_AT + 13 + 1 };
     int64_t now_s = world_now(&w->base).wall_s;
-    struct slice key = flight_key(&m->flight), placement = be_placement(&m->flight.request);
+    struct slice key = flight_key(&m->flight), placement = request_placement(&m->flight.request);
     const struct item *item =
         store_find(cluster_place(&w->base.cluster, placement, false), key, now_s);
     return item != NULL && item->cas == strtoull(copy.p + CAS_AT, NULL, 10) ? item : NULL;

@@ -83,7 +83,7 @@ void nodes_submit(struct sim_world *w, struct message *m)
     m->vbucket = store_vbucket(flight_key(&m->flight));
     m->first_us = w->base.now_us;
     m->order = ++w->nodes.order;
-    m->flight.request.durable |= w->p.couchbase == COUCHBASE_DURABLE;
+    m->flight.request.be.durable |= w->p.couchbase == COUCHBASE_DURABLE;
     struct hold *h = hold_of(m);
     if (is_held(h)) {
         TAILQ_INSERT_TAIL(&h->fresh, m, queued);
@@ -198,7 +198,7 @@ static struct service *service_of(const struct nodes *n, const struct message *m
 
 static bool is_durable_change(const struct message *m)
 {
-    return flight_is_change(&m->flight) && m->flight.request.durable;
+    return flight_is_change(&m->flight) && m->flight.request.be.durable;
 }
 
 /* Is a durable change of that key under way? */
@@ -265,7 +265,7 @@ bool nodes_arrive(struct sim_world *w, struct message *m)
             (struct be_reply){.status = BE_REFUSED, .text = "backend s: temporary failure (0x86)"};
         return false;
     }
-    bool slow_read = m->flight.request.verb == BE_GET && rng_below(&n->rng, 8) == 0;
+    bool slow_read = m->flight.request.be.verb == BE_GET && rng_below(&n->rng, 8) == 0;
     if (slow_read) {
         message_execute(w, m);
     }
@@ -313,7 +313,7 @@ void *nodes_before(struct sim_world *w, struct message *m)
     bool head = m->list >= 0 && !is_foreign_list(m->list) &&
                 slice_equal(flight_key(&m->flight), slice_of(w->oracle.list[m->list].head_key));
     if (w->p.couchbase != COUCHBASE_BLIND || !head || !flight_is_change(&m->flight) ||
-        m->flight.request.durable) {
+        m->flight.request.be.durable) {
         return NULL;
     }
     return rollback_save(&w->oracle, (unsigned)m->list, &m->purpose);

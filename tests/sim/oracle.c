@@ -279,15 +279,16 @@ static void expect_removal(struct oracle *o, unsigned list, const struct purpose
 }
 
 static void expect(struct oracle *o, unsigned list, const struct purpose *purpose,
-                   const struct be_request *request, int64_t now_s, bool *exists, struct ids *items)
+                   const struct list_request *request, int64_t now_s, bool *exists,
+                   struct ids *items)
 {
     const struct version *before = oracle_now(o, list);
     oracle_begin(o, list, purpose, now_s, items);
     *exists = true;
-    if (request->verb == BE_ADD && before->exists) {
+    if (request->be.verb == BE_ADD && before->exists) {
         sim_violation("L%u: ADD of a head that is there", list);
     }
-    if (request->verb == BE_ADD) {
+    if (request->be.verb == BE_ADD) {
         if (!o->may_lose) {
             leases_check_over(o, list, now_s, "its head has gone");
         }
@@ -302,7 +303,7 @@ static void expect(struct oracle *o, unsigned list, const struct purpose *purpos
         }
         *exists = false;
     } else if (purpose->kind == PURPOSE_ROUND && o->refuse && !before->exists &&
-               request->verb != BE_ADD) {
+               request->be.verb != BE_ADD) {
         leases_append(o, list, purpose, exists, items);
     } else if (purpose->kind == PURPOSE_ROUND) {
         for (size_t i = 0; i < purpose->count; i++) {
@@ -331,11 +332,11 @@ static void expect(struct oracle *o, unsigned list, const struct purpose *purpos
         ids_clear(items);
         *exists = before->exists && !o->refuse;
         leases_forget(o, list);
-    } else if (request->verb == BE_CAS_DELETE) {
+    } else if (request->be.verb == BE_CAS_DELETE) {
         expect_removal(o, list, purpose, before->exists, now_s, items);
         *exists = false;
     } else if (purpose->kind == PURPOSE_TX) {
-        *exists = before->exists || request->verb == BE_ADD;
+        *exists = before->exists || request->be.verb == BE_ADD;
     } else if (purpose->kind != PURPOSE_COMPACT) {
         sim_violation("L%u: a head was changed by something unknown", list);
     } else {
@@ -442,13 +443,13 @@ static void pass_turns(struct oracle *o, unsigned list, const struct purpose *pu
 }
 
 /* What was written with a second that is over, as it was to be, is gone in the same moment. */
-static void note_end(struct oracle *o, unsigned list, const struct be_request *request,
+static void note_end(struct oracle *o, unsigned list, const struct list_request *request,
                      int64_t now_s)
 {
     struct slice key = slice_of(o->list[list].head_key);
     struct ids none = {0};
     bool pair = o->format != NULL && o->format->dialect == DIALECT_PAIRED;
-    if (request->verb == BE_CAS && !pair && cluster_head(&o->cluster, key, now_s) == NULL) {
+    if (request->be.verb == BE_CAS && !pair && cluster_head(&o->cluster, key, now_s) == NULL) {
         oracle_set_current(o, list, false, &none);
         ids_clear(&o->list[list].adds);
         ids_clear(&o->list[list].deletes);
@@ -457,7 +458,7 @@ static void note_end(struct oracle *o, unsigned list, const struct be_request *r
 }
 
 void oracle_head_changed(struct oracle *o, unsigned list, const struct purpose *purpose,
-                         const struct be_request *request, int64_t now_s)
+                         const struct list_request *request, int64_t now_s)
 {
     struct ids items = {0};
     bool exists;
@@ -481,7 +482,7 @@ void oracle_head_changed(struct oracle *o, unsigned list, const struct purpose *
         oracle_work_done(o, list, purpose, request, now_s);
         oracle_note_mark(o, list, now_s);
         note_end(o, list, request, now_s);
-        compare(o, list, now_s, be_verb_name(request->verb));
+        compare(o, list, now_s, be_verb_name(request->be.verb));
         return;
     }
     bool refused = ends_lease(o, purpose, oracle_now(o, list)->exists);
@@ -500,7 +501,7 @@ void oracle_head_changed(struct oracle *o, unsigned list, const struct purpose *
     note_end(o, list, request, now_s);
     ids_fini(&items);
     compare(o, list, now_s,
-            purpose->kind == PURPOSE_LEASE ? "a lease" : be_verb_name(request->verb));
+            purpose->kind == PURPOSE_LEASE ? "a lease" : be_verb_name(request->be.verb));
 }
 
 /* What the list's server's clock shows. */

@@ -205,7 +205,7 @@ void oracle_fini(struct oracle *o);
 
 /* A head was changed by this request. */
 void oracle_head_changed(struct oracle *o, unsigned list, const struct purpose *purpose,
-                         const struct be_request *request, int64_t now_s);
+                         const struct list_request *request, int64_t now_s);
 /* The list may have another time to live. */
 void oracle_note_life(struct oracle *o, unsigned list, int64_t now_s);
 /* Something was deleted or overwritten under the name of a sublist. */
@@ -227,7 +227,7 @@ const struct version *oracle_now(const struct oracle *o, unsigned list);
 
 /* oracle_work.c: a list that is one item was changed. */
 void oracle_work_done(struct oracle *o, unsigned list, const struct purpose *purpose,
-                      const struct be_request *request, int64_t now_s);
+                      const struct list_request *request, int64_t now_s);
 
 /* A new version, whatever the current one is. at: its moment. */
 void oracle_push_version(struct oracle *o, unsigned list, bool exists, const struct ids *items,

@@ -148,12 +148,12 @@ static void check_counts(const struct model_list *l, const struct decoded *now)
 /* ---- */
 
 void oracle_work_done(struct oracle *o, unsigned list, const struct purpose *purpose,
-                      const struct be_request *request, int64_t now_s)
+                      const struct list_request *request, int64_t now_s)
 {
     struct model_list *l = &o->list[list];
     struct ids items = {0};
-    bool removes = request->verb == BE_DELETE || request->verb == BE_CAS_DELETE;
-    bool appends = request->verb == BE_APPEND || request->verb == BE_PREPEND;
+    bool removes = request->be.verb == BE_DELETE || request->be.verb == BE_CAS_DELETE;
+    bool appends = request->be.verb == BE_APPEND || request->be.verb == BE_PREPEND;
     bool pair = o->format->dialect == DIALECT_PAIRED;
     bool counts = pair || o->format->dialect == DIALECT_TOMBSTONE;
     if (removes && !pair && (purpose->count != 1 || purpose->calls[0]->call.verb != LIST_DROP)) {
@@ -165,7 +165,7 @@ void oracle_work_done(struct oracle *o, unsigned list, const struct purpose *pur
         count_calls(o, list, purpose, &items);
     } else if (counts && appends) {
         sim_violation("L%u: %s has stored something else than was asked for", list,
-                      be_verb_name(request->verb));
+                      be_verb_name(request->be.verb));
     } else {
         for (size_t i = 0; i < purpose->count; i++) {
             apply(o, list, &items, purpose->calls[i]);

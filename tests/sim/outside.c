@@ -401,7 +401,7 @@ void outside_answered(struct outside *o, struct sim_call *call)
     over(o, call, !unknown);
 }
 
-void outside_executed(struct outside *o, unsigned list, const struct be_request *request,
+void outside_executed(struct outside *o, unsigned list, const struct list_request *request,
                       bool stored, int64_t now_s)
 {
     struct decoded *content = &o->oracle->content;
@@ -412,7 +412,7 @@ void outside_executed(struct outside *o, unsigned list, const struct be_request 
     o->oracle->moment++;
     if (is_ring(o)) {
         ring_check_counter(o, list, content->counter);
-        if (request->verb == BE_SET) {
+        if (request->be.verb == BE_SET) {
             ring_stored(o, list, request, stored);
         }
         ring_check(o, list, &content->items, o->oracle->moment, NULL);

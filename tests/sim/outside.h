@@ -62,7 +62,7 @@ void outside_time(struct outside *o, uint64_t now_us);
 void outside_asked(struct outside *o, struct sim_call *call);
 void outside_answered(struct outside *o, struct sim_call *call);
 /* A request was executed: what is stored is as good as an answer to a client that asks now. */
-void outside_executed(struct outside *o, unsigned list, const struct be_request *request,
+void outside_executed(struct outside *o, unsigned list, const struct list_request *request,
                       bool stored, int64_t now_s);
 
 /* outside_ring.c */
@@ -75,7 +75,7 @@ void ring_check(struct outside *o, unsigned list, const struct ids *seen, uint64
                 const struct sim_call *call);
 void ring_check_counter(struct outside *o, unsigned list, uint64_t counter);
 /* A slot was written; or not, which removes what was there. */
-void ring_stored(struct outside *o, unsigned list, const struct be_request *request, bool stored);
+void ring_stored(struct outside *o, unsigned list, const struct list_request *request, bool stored);
 
 /* Ends the run. */
 void outside_wrong(const struct outside *o, unsigned list, const struct sim_call *call,

@@ -74,20 +74,20 @@ static void note_overwritten(struct outside_list *l, uint32_t capacity, uint64_t
 
 /* Without numbers an entry has the one that its place says. */
 static uint64_t number_of_slot(const struct outside *o, const struct outside_list *l,
-                               const struct be_request *request)
+                               const struct list_request *request)
 {
     enum format_part part;
     uint64_t slot, capacity = o->format->capacity;
-    (void)format_list(o->format, slice_make(request->key, request->key_len), &part, &slot);
+    (void)format_list(o->format, request->be.key, &part, &slot);
     uint64_t age = (l->counter % capacity + capacity - slot) % capacity;
     return l->counter < age ? 0 : l->counter - age;
 }
 
-void ring_stored(struct outside *o, unsigned list, const struct be_request *request, bool stored)
+void ring_stored(struct outside *o, unsigned list, const struct list_request *request, bool stored)
 {
     struct outside_list *l = &o->list[list];
     struct ring_entry e;
-    if (!entry_take(o->format, request->value, &e)) {
+    if (!entry_take(o->format, request->be.value, &e)) {
         sim_violation("L%u: a slot was written with something else than an entry", list);
     }
     e.number = o->format->numbered ? e.number : number_of_slot(o, l, request);

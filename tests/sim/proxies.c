@@ -77,19 +77,19 @@ void message_send(struct sim_world *w, struct message *m)
     }
 }
 
-static int list_of(const struct sim_world *w, const struct be_request *r)
+static int list_of(const struct sim_world *w, const struct list_request *r)
 {
     uint64_t list = 0;
-    if (clock_key_is(slice_make(r->key, r->key_len)) || tags_is_plain(&w->p, r)) {
+    if (clock_key_is(r->be.key) || tags_is_plain(&w->p, r)) {
         return -1;
     }
     if (w->p.dialect != DIALECT_NATIVE) {
         enum format_part part;
-        int found = format_list(&w->format, slice_make(r->key, r->key_len), &part, &list);
-        CHECK(found >= 0 && r->placement_len == r->key_len);
+        int found = format_list(&w->format, r->be.key, &part, &list);
+        CHECK(found >= 0 && r->placement_len == r->be.key.len);
         return found;
     }
-    const char *end = memchr(r->key, '#', r->key_len);
+    const char *end = memchr(r->key, '#', r->be.key.len);
     CHECK(r->key[0] == 'L' && end != NULL &&
           slice_to_u64(slice_make(r->key + 1, (size_t)(end - r->key) - 1), &list));
     return (int)list;
@@ -98,12 +98,13 @@ static int list_of(const struct sim_world *w, const struct be_request *r)
 /* ---- lists that move ---- */
 
 /* The engine asks: what for is found out now, and who knows when it is sent. */
-static void on_asked(struct proxy *base, struct be_request *r)
+static void on_asked(struct proxy *base, struct list_request *r)
 {
     struct sim_proxy *p = (struct sim_proxy *)base;
     struct message *m = calloc(1, sizeof *m);
     CHECK(m != NULL);
     m->flight.request = *r;
+    m->flight.request.be.key.p = m->flight.request.key;
     m->flight.original = r;
     m->proxy = p;
     m->list = list_of(p->world, r);
@@ -112,7 +113,7 @@ static void on_asked(struct proxy *base, struct be_request *r)
     p->asked = m;
 }
 
-static void on_answered(struct proxy *base, struct be_request *r)
+static void on_answered(struct proxy *base, struct list_request *r)
 {
     struct sim_proxy *p = (struct sim_proxy *)base;
     struct message **at = &p->asked;
@@ -128,7 +129,7 @@ static void on_answered(struct proxy *base, struct be_request *r)
 /* What m is about, which is sent now. */
 static void find_asked(struct sim_world *w, struct message *m)
 {
-    struct be_request *r = m->flight.original;
+    struct list_request *r = m->flight.original;
     const struct message *asked = m->proxy->asked;
     if (r->is_own) {
         m->list = -1;
@@ -190,7 +191,7 @@ static void take_requests(struct sim_proxy *p)
             message_send(w, m);
         }
         bool compacts = m->purpose.kind == PURPOSE_COMPACT ||
-                        (m->purpose.kind == PURPOSE_WORK && m->flight.request.verb != BE_APPEND);
+                        (m->purpose.kind == PURPOSE_WORK && m->flight.request.be.verb != BE_APPEND);
         if (p->pause_due && compacts && !w->quiet) {
             sim_proxy_pause(p);
         }
@@ -218,7 +219,7 @@ void message_executed(struct sim_world *w, struct message *m)
     bool head = key.p[key.len - 1] == '#';
     bool changes = flight_has_changed(&m->flight);
     bool refused_set =
-        m->flight.request.verb == BE_SET && (status == BE_NO_MEMORY || status == BE_TOO_LARGE);
+        m->flight.request.be.verb == BE_SET && (status == BE_NO_MEMORY || status == BE_TOO_LARGE);
     if (m->list < 0 && tags_is_plain(&w->p, &m->flight.request)) {
         tags_executed(&w->oracle, &m->flight.request, status);
     }
@@ -251,7 +252,7 @@ void message_executed(struct sim_world *w, struct message *m)
     if (head) {
         oracle_head_changed(&w->oracle, (unsigned)m->list, &m->purpose, &m->flight.request, now_s);
         oracle_note_life(&w->oracle, (unsigned)m->list, now_s);
-    } else if (m->flight.request.verb != BE_ADD) {
+    } else if (m->flight.request.be.verb != BE_ADD) {
         oracle_sublist_changed(&w->oracle, (unsigned)m->list, key, now_s);
     }
 }

@@ -27,7 +27,7 @@ static void purpose_add(struct purpose *purpose, struct list_call *call)
 /* Pairs are folded in several steps: what lset, ldrop and exact changes do is done by the first
  * write of the additions that succeeds, and lcompact changes nothing. */
 static bool pair_carries(const struct sim_world *w, const struct message *m,
-                         const struct op_request *request, const struct list_call *call)
+                         const struct list_request *request, const struct list_call *call)
 {
     const struct work *work = (const struct work *)request->op;
     enum format_part part;
@@ -44,11 +44,11 @@ static bool pair_carries(const struct sim_world *w, const struct message *m,
 
 /* An lcreate that has found the list is answered so, whatever becomes of the others. */
 static void find_work(const struct sim_world *w, struct message *m,
-                      const struct op_request *request)
+                      const struct list_request *request)
 {
     struct purpose *purpose = &m->purpose;
     struct list_call *call;
-    bool reads = m->flight.request.verb < BE_ADD;
+    bool reads = m->flight.request.be.verb < BE_ADD;
     purpose->kind = reads ? PURPOSE_READ : PURPOSE_WORK;
     if (!reads) {
         TAILQ_FOREACH(call, &((struct work *)request->op)->calls, link)
@@ -65,23 +65,24 @@ static void find_work(const struct sim_world *w, struct message *m,
 
 /* The op of the first entry that a write brings: of an append, or behind the header of a new head.
  */
-static char first_op(const struct be_request *request)
+static char first_op(const struct list_request *request)
 {
-    struct slice value = request->value;
-    const char *end = request->verb == BE_ADD ? memchr(value.p, '\n', value.len) : NULL;
+    struct slice value = request->be.value;
+    const char *end = request->be.verb == BE_ADD ? memchr(value.p, '\n', value.len) : NULL;
     if (end != NULL) {
         (void)slice_take(&value, (size_t)(end + 1 - value.p));
     }
-    return (request->verb == BE_APPEND || end != NULL) && value.len > 0 ? value.p[0] : 0;
+    return (request->be.verb == BE_APPEND || end != NULL) && value.len > 0 ? value.p[0] : 0;
 }
 
 static void find_compaction(struct message *m, struct op *op)
 {
     struct purpose *purpose = &m->purpose;
-    enum be_verb verb = m->flight.request.verb;
+    enum be_verb verb = m->flight.request.be.verb;
     const struct op_compact *c = (const struct op_compact *)op;
     bool drop = c->call != NULL && c->call->verb == LIST_DROP;
-    bool append_clear = verb == BE_APPEND && slice_equal(m->flight.request.value, SLICE_LIT("!0:"));
+    bool append_clear =
+        verb == BE_APPEND && slice_equal(m->flight.request.be.value, SLICE_LIT("!0:"));
     purpose->kind = append_clear ? PURPOSE_DROP : PURPOSE_COMPACT;
     purpose->clears = verb == BE_CAS && c->plan.kind == PLAN_CLEAR;
     purpose->may_remove =
@@ -110,7 +111,7 @@ static void find_purpose(struct message *m, struct op *op, uint64_t tag)
     struct purpose *purpose = &m->purpose;
     struct list *list = op->list;
     struct list_call *call;
-    enum be_verb verb = m->flight.request.verb;
+    enum be_verb verb = m->flight.request.be.verb;
     char begins_with = first_op(&m->flight.request);
     if (verb < BE_ADD) {
         purpose->kind = PURPOSE_READ;
@@ -182,7 +183,7 @@ static void find_purpose(struct message *m, struct op *op, uint64_t tag)
  * it all the same. */
 struct waiting {
     TAILQ_ENTRY(waiting) link;
-    const struct be_request *request;
+    const struct list_request *request;
     enum be_verb verb;
     char key[KEY_BYTES_MAX];
     uint8_t key_len;
@@ -190,7 +191,7 @@ struct waiting {
     struct purpose purpose;
 };
 
-static void find_any(struct sim_world *w, struct message *m, const struct op_request *request)
+static void find_any(struct sim_world *w, struct message *m, const struct list_request *request)
 {
     if (w->p.dialect != DIALECT_NATIVE) {
         find_work(w, m, request);
@@ -199,15 +200,14 @@ static void find_any(struct sim_world *w, struct message *m, const struct op_req
     }
 }
 
-static struct waiting *waiting_find(struct sim_proxy *p, const struct be_request *request)
+static struct waiting *waiting_find(struct sim_proxy *p, const struct list_request *request)
 {
     struct waiting *x;
     TAILQ_FOREACH(x, &p->waiting, link)
     {
         /* One that has failed meanwhile may have left its memory to another. */
-        if (x->request == request && x->verb == request->verb &&
-            slice_equal(slice_make(x->key, x->key_len),
-                        slice_make(request->key, request->key_len))) {
+        if (x->request == request && x->verb == request->be.verb &&
+            slice_equal(slice_make(x->key, x->key_len), request->be.key)) {
             return x;
         }
     }
@@ -226,19 +226,19 @@ static void waiting_free(struct sim_proxy *p, struct waiting *x)
 void purposes_note(struct sim_proxy *p)
 {
     struct waiting *x, *next;
-    for (const struct be_request *r = expiries_next(p->base.engine, NULL); r != NULL;
+    for (const struct list_request *r = expiries_next(p->base.engine, NULL); r != NULL;
          r = expiries_next(p->base.engine, r)) {
         x = waiting_find(p, r);
         if (x == NULL) {
             x = calloc(1, sizeof *x);
             CHECK(x != NULL);
             x->request = r;
-            x->verb = r->verb;
-            x->key_len = r->key_len;
-            memcpy(x->key, r->key, r->key_len);
+            x->verb = r->be.verb;
+            x->key_len = r->be.key.len;
+            memcpy(x->key, r->key, r->be.key.len);
             TAILQ_INSERT_TAIL(&p->waiting, x, link);
             struct message m = {.proxy = p, .flight.request = *r};
-            find_any(p->world, &m, op_request_of(r));
+            find_any(p->world, &m, r);
             x->purpose = m.purpose;
         }
         x->seen = true;
@@ -253,7 +253,7 @@ void purposes_note(struct sim_proxy *p)
     }
 }
 
-void purpose_find(struct sim_world *w, struct message *m, const struct be_request *r)
+void purpose_find(struct sim_world *w, struct message *m, const struct list_request *r)
 {
     struct waiting *x = waiting_find(m->proxy, r);
     if (m->list < 0) {
@@ -263,7 +263,7 @@ void purpose_find(struct sim_world *w, struct message *m, const struct be_reques
         x->purpose.calls = NULL;
         waiting_free(m->proxy, x);
     } else {
-        find_any(w, m, op_request_of(r));
+        find_any(w, m, r);
     }
 }
 

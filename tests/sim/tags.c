@@ -24,16 +24,16 @@ void tags_asked(struct oracle *o, const struct sim_call *call)
     }
 }
 
-bool tags_is_plain(const struct params *p, const struct be_request *r)
+bool tags_is_plain(const struct params *p, const struct list_request *r)
 {
     uint16_t id;
-    return p->purges && item_of_name(slice_make(r->key, r->key_len), &id);
+    return p->purges && item_of_name(r->be.key, &id);
 }
 
-void tags_executed(struct oracle *o, const struct be_request *r, enum be_status status)
+void tags_executed(struct oracle *o, const struct list_request *r, enum be_status status)
 {
     uint16_t id;
-    CHECK(item_of_name(slice_make(r->key, r->key_len), &id) && r->verb == BE_DELETE);
+    CHECK(item_of_name(r->be.key, &id) && r->be.verb == BE_DELETE);
     if (status == BE_DELETED || status == BE_NOT_FOUND) {
         o->tags->deleted_at[id] = ++o->moment;
     }
@@ -155,9 +155,9 @@ void tags_purged(struct oracle *o, struct sim_call *call, const struct ids *item
 }
 
 void tags_written(struct oracle *o, unsigned list, const struct purpose *purpose,
-                  const struct be_request *request)
+                  const struct list_request *request)
 {
-    struct slice entries = request->value;
+    struct slice entries = request->be.value;
     struct ids items = {0};
     CHECK(purpose->count == 1);
     (void)slice_take(&entries, purpose->stored_bytes);

@@ -20,9 +20,9 @@ enum list_verb tags_choose(const struct oracle *o, const struct params *p, uint6
 void tags_asked(struct oracle *o, const struct sim_call *call);
 
 /* Is it the key of a plain item? */
-bool tags_is_plain(const struct params *p, const struct be_request *request);
+bool tags_is_plain(const struct params *p, const struct list_request *request);
 /* A server has executed a request for a plain item. */
-void tags_executed(struct oracle *o, const struct be_request *request, enum be_status status);
+void tags_executed(struct oracle *o, const struct list_request *request, enum be_status status);
 
 /* The call has added its items, unless it is an laddx. */
 void tags_added(struct oracle *o, const struct sim_call *call);
@@ -39,7 +39,7 @@ void tags_answered(struct oracle *o, const struct sim_call *call);
 
 /* An lpurge has written a head: which names it takes off is up to it. */
 void tags_written(struct oracle *o, unsigned list, const struct purpose *purpose,
-                  const struct be_request *request);
+                  const struct list_request *request);
 /* The lpurge has written the list, which holds items now. */
 void tags_purged(struct oracle *o, struct sim_call *call, const struct ids *items);
 /* Is the answer right, which is no error? Returns what is wrong, or NULL. */

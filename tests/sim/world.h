@@ -250,7 +250,7 @@ void connection_lost(struct sim_proxy *proxy, unsigned server);
 void connection_up(struct sim_proxy *proxy, unsigned server);
 
 /* purpose.c: of a request that is sent now. */
-void purpose_find(struct sim_world *w, struct message *m, const struct be_request *r);
+void purpose_find(struct sim_world *w, struct message *m, const struct list_request *r);
 /* Notes what the engine keeps waiting; before calls can end at their deadlines. */
 void purposes_note(struct sim_proxy *proxy);
 /* Frees what is noted of an engine that is gone. */

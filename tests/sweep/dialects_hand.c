@@ -11,10 +11,8 @@
 static enum be_status execute(struct dialect_world *w, enum be_verb verb, const char *key,
                               const char *text)
 {
-    struct be_request r = {.verb = verb, .key_len = (uint8_t)strlen(key)};
+    struct be_operation r = {.verb = verb, .key = slice_of(key)};
     struct be_reply reply = {0};
-    memcpy(r.key, key, r.key_len);
-    r.placement_len = r.key_len;
     r.block = block_new(16);
     block_append(&r.block, text, strlen(text));
     r.value = slice_make(r.block->data, r.block->used);

@@ -181,7 +181,7 @@ static bool fault_is_same(const struct native_world *w, enum fault fault)
         return fault > FAULT_LOST && !is_change(w, next->server, fault - FAULT_LOST);
     }
     bool of_memory = fault == FAULT_NO_MEMORY || fault == FAULT_OUT_OF_MEMORY;
-    return of_memory && !be_has_value(next->request.verb);
+    return of_memory && !be_has_value(next->request.be.verb);
 }
 
 static void fail(struct native_world *w, enum fault fault)

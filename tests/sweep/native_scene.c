@@ -277,17 +277,15 @@ void scene_fini(struct scene *scene)
 
 void scene_put(const struct cluster *cluster, const struct stored_item *item)
 {
-    struct be_request request = {
+    struct be_operation set = {
         .verb = BE_SET,
-        .key_len = item->key_len,
-        .placement_len = item->placement_len,
+        .key = slice_make(item->key, item->key_len),
         .exptime = item->exptime,
+        .value = slice_make(item->value->data, item->value->used),
     };
     struct be_reply reply = {0};
-    memcpy(request.key, item->key, item->key_len);
-    request.value = slice_make(item->value->data, item->value->used);
     struct store *store = cluster_store(cluster, slice_make(item->key, item->placement_len));
-    store_execute(store, &request, BEGIN_WALL_S, &reply);
+    store_execute(store, &set, BEGIN_WALL_S, &reply);
     CHECK(reply.status == BE_STORED);
 }
 

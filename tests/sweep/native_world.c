@@ -28,7 +28,7 @@ static void check_stored(struct native_world *w, char name, const struct flight 
         return;
     }
     model_decode(&base->cluster, slice_of(LIST_KEY), world_now(base).wall_s, &items, &stored);
-    const char *verb = be_verb_name(f->request.verb);
+    const char *verb = be_verb_name(f->request.be.verb);
     if (stored.malformed) {
         world_violation(base, "malformed after %s of %c (%s)", verb, name, f->step);
     } else if (stored.sublist_missing && !is_evicted(w->scene, stored.missing)) {
@@ -156,7 +156,7 @@ static void done(struct world *base, struct proxy *proxy, struct list_call *done
 
 static uint64_t hash_of(const struct flight *f)
 {
-    return hash_bytes(f->request.key, f->request.key_len, 11);
+    return hash_bytes(f->request.key, f->request.be.key.len, 11);
 }
 
 static void executed(struct world *base, struct proxy *proxy, const struct flight *f)

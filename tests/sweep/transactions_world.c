@@ -80,9 +80,8 @@ static void start(struct atomic_world *w, unsigned proxy)
 
 static void put(struct atomic_world *w, unsigned list, const char *digits)
 {
-    struct be_request r = {.verb = BE_ADD};
     struct be_reply reply = {0};
-    char value[256];
+    char value[256], name[KEY_BYTES_MAX];
     size_t used = (size_t)snprintf(value, sizeof value, "^1\n");
     for (; *digits != '\0'; digits++) {
         uint16_t id = (uint16_t)(*digits - '0');
@@ -91,9 +90,9 @@ static void put(struct atomic_world *w, unsigned list, const char *digits)
                                  SLICE_ARGS(item));
         w->first.items[list] |= (uint8_t)(1u << id);
     }
-    r.key_len = (uint8_t)snprintf(r.key, sizeof r.key, "%.*s#", SLICE_ARGS(key_of(list)));
-    r.value = slice_make(value, used);
-    struct slice key = slice_make(r.key, r.key_len);
+    int len = snprintf(name, sizeof name, "%.*s#", SLICE_ARGS(key_of(list)));
+    struct slice key = slice_make(name, (size_t)len);
+    struct be_operation r = {.verb = BE_ADD, .key = key, .value = slice_make(value, used)};
     store_execute(cluster_store(&w->base.cluster, key), &r, world_now(&w->base).wall_s, &reply);
     CHECK(reply.status == BE_STORED);
 }

@@ -29,11 +29,11 @@ static inline int refuse_setup(void **state)
 static inline void expect_write(struct script *s, enum be_verb verb, const char *value,
                                 int32_t exptime, enum be_status status)
 {
-    struct be_request *request = rig_take(&s->rig, verb, "k#");
+    struct list_request *request = rig_take(&s->rig, verb, "k#");
     char text[256];
-    snprintf(text, sizeof text, "%.*s", SLICE_ARGS(request->value));
+    snprintf(text, sizeof text, "%.*s", SLICE_ARGS(request->be.value));
     assert_string_equal(text, value);
-    assert_int_equal(request->exptime, exptime);
+    assert_int_equal(request->be.exptime, exptime);
     rig_answer(&s->rig, request, status, NULL, -1);
 }
 

@@ -28,9 +28,9 @@ void rig_fini(struct rig *rig)
     config_destroy(&rig->config);
 }
 
-struct be_request *rig_take(struct rig *rig, enum be_verb verb, const char *key)
+struct list_request *rig_take(struct rig *rig, enum be_verb verb, const char *key)
 {
-    struct be_request *request = engine_take_request(rig->engine);
+    struct list_request *request = engine_take_request(rig->engine);
     while (request == NULL) {
         uint64_t next_us = engine_run(rig->engine, rig->now);
         request = engine_take_request(rig->engine);
@@ -39,18 +39,18 @@ struct be_request *rig_take(struct rig *rig, enum be_verb verb, const char *key)
             rig->now.mono_us = next_us > rig->now.mono_us ? next_us : rig->now.mono_us;
         }
     }
-    assert_int_equal(request->verb, verb);
-    assert_true(slice_equal(slice_make(request->key, request->key_len), slice_of(key)));
+    assert_int_equal(request->be.verb, verb);
+    assert_true(slice_equal(request->be.key, slice_of(key)));
     return request;
 }
 
-void rig_answer(struct rig *rig, struct be_request *request, enum be_status status,
+void rig_answer(struct rig *rig, struct list_request *request, enum be_status status,
                 const char *value, int64_t ttl_s)
 {
     rig_answer_cas(rig, request, status, value, ttl_s, 7);
 }
 
-void rig_answer_cas(struct rig *rig, struct be_request *request, enum be_status status,
+void rig_answer_cas(struct rig *rig, struct list_request *request, enum be_status status,
                     const char *value, int64_t ttl_s, uint64_t cas)
 {
     struct be_reply reply = {.status = status, .cas = cas, .epoch = 1, .ttl_s = ttl_s};
@@ -66,9 +66,9 @@ void rig_answer_cas(struct rig *rig, struct be_request *request, enum be_status 
 
 void rig_answer_clock(struct rig *rig, enum be_status head, int64_t left_s, int64_t now_s)
 {
-    struct be_request *first = rig_take(rig, BE_GET, "mclistd#clock.0");
-    struct be_request *item = rig_take(rig, BE_TIME, "k#");
-    struct be_request *second = rig_take(rig, BE_GET, "mclistd#clock.1");
+    struct list_request *first = rig_take(rig, BE_GET, "mclistd#clock.0");
+    struct list_request *item = rig_take(rig, BE_TIME, "k#");
+    struct list_request *second = rig_take(rig, BE_GET, "mclistd#clock.1");
     rig_answer(rig, first, BE_HIT, "mclistd-clock 2000000000", 2000000000 - now_s);
     rig_answer(rig, item, head, NULL, left_s);
     rig_answer(rig, second, BE_HIT, "mclistd-clock 2000050000", 2000050000 - now_s);

@@ -21,12 +21,12 @@ void rig_init(struct rig *rig);
 void rig_fini(struct rig *rig);
 /* The engine must send this next, for that key; the clock moves on as far as the engine waits for
  * that. Returns the request, which is to be answered. */
-struct be_request *rig_take(struct rig *rig, enum be_verb verb, const char *key);
+struct list_request *rig_take(struct rig *rig, enum be_verb verb, const char *key);
 /* Gives the request back with a reply; value: of a hit, or NULL. ttl_s: -1 = no expiry. */
-void rig_answer(struct rig *rig, struct be_request *request, enum be_status status,
+void rig_answer(struct rig *rig, struct list_request *request, enum be_status status,
                 const char *value, int64_t ttl_s);
 /* The same with that CAS number; rig_answer gives always the same. */
-void rig_answer_cas(struct rig *rig, struct be_request *request, enum be_status status,
+void rig_answer_cas(struct rig *rig, struct list_request *request, enum be_status status,
                     const char *value, int64_t ttl_s, uint64_t cas);
 /* Answers the two clock items around the head of "k", which say that now it is that second, and the
  * question after the head in between. */

@@ -11,22 +11,22 @@
 void expect_change(struct script *s, enum be_verb verb, const char *key, const char *value,
                    enum be_status status)
 {
-    struct be_request *r = rig_take(&s->rig, verb, key);
-    if (!slice_equal(r->value, slice_of(value))) {
-        print_error("sent: %.*s\nwanted: %s\n", SLICE_ARGS(r->value), value);
+    struct list_request *r = rig_take(&s->rig, verb, key);
+    if (!slice_equal(r->be.value, slice_of(value))) {
+        print_error("sent: %.*s\nwanted: %s\n", SLICE_ARGS(r->be.value), value);
     }
-    assert_true(slice_equal(r->value, slice_of(value)));
+    assert_true(slice_equal(r->be.value, slice_of(value)));
     rig_answer(&s->rig, r, status, NULL, -1);
 }
 
 void expect_write(struct script *s, enum be_verb verb, const char *value, int32_t exptime)
 {
-    struct be_request *r = rig_take(&s->rig, verb, "k#");
-    if (value != NULL && !slice_equal(r->value, slice_of(value))) {
-        print_error("written: %.*s\n", SLICE_ARGS(r->value));
+    struct list_request *r = rig_take(&s->rig, verb, "k#");
+    if (value != NULL && !slice_equal(r->be.value, slice_of(value))) {
+        print_error("written: %.*s\n", SLICE_ARGS(r->be.value));
     }
-    assert_true(value == NULL || slice_equal(r->value, slice_of(value)));
-    assert_int_equal(r->exptime, exptime);
+    assert_true(value == NULL || slice_equal(r->be.value, slice_of(value)));
+    assert_int_equal(r->be.exptime, exptime);
     rig_answer(&s->rig, r, BE_STORED, NULL, -1);
 }
 

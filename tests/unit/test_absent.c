@@ -250,7 +250,7 @@ static void test_clear_in_the_log_fills_a_capped_list(void **state)
         show_head(s, LEASED "+1:y!0:+1:x+1:y+1:z", 90);
         expect_write(s, BE_CAS, "^1 #2.drop\n+1:y+1:z", 0, BE_STORED);
         (void)engine_run(s->rig.engine, s->rig.now);
-        struct be_request *again = engine_take_request(s->rig.engine);
+        struct list_request *again = engine_take_request(s->rig.engine);
         if (again != NULL) {
             rig_answer(&s->rig, again, BE_HIT, "^1 #2.drop\n+1:y+1:z", -1);
         }
@@ -342,19 +342,19 @@ static void put_long(struct script *s, enum list_condition condition, uint64_t t
 static void expect_sublist(struct script *s, enum be_verb verb, enum be_status status)
 {
     (void)engine_run(s->rig.engine, s->rig.now);
-    struct be_request *request = engine_take_request(s->rig.engine);
+    struct list_request *request = engine_take_request(s->rig.engine);
     assert_non_null(request);
-    assert_int_equal(request->verb, verb);
-    assert_int_equal(request->key_len, sizeof "k#aaaaaaaaaaaaa.0" - 1);
+    assert_int_equal(request->be.verb, verb);
+    assert_int_equal(request->be.key.len, sizeof "k#aaaaaaaaaaaaa.0" - 1);
     rig_answer(&s->rig, request, status, NULL, -1);
 }
 
 /* The head that names the run, and nothing else. */
 static void expect_filled(struct script *s, enum be_verb verb)
 {
-    struct be_request *request = rig_take(&s->rig, verb, "k#");
-    assert_int_equal(request->exptime, 0);
-    assert_int_equal(request->value.len, sizeof "^1 aaaaaaaaaaaaa.1:364:40\n" - 1);
+    struct list_request *request = rig_take(&s->rig, verb, "k#");
+    assert_int_equal(request->be.exptime, 0);
+    assert_int_equal(request->be.value.len, sizeof "^1 aaaaaaaaaaaaa.1:364:40\n" - 1);
     rig_answer(&s->rig, request, BE_STORED, NULL, -1);
 }
 
@@ -402,8 +402,8 @@ static void test_long_put_meets_a_list(void **state)
     script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:y");
     expect_sublist(s, BE_DELETE, BE_DELETED);
     script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:y");
-    struct be_request *append = rig_take(&s->rig, BE_APPEND, "k#");
-    assert_int_equal(append->value.p[0], '~');
+    struct list_request *append = rig_take(&s->rig, BE_APPEND, "k#");
+    assert_int_equal(append->be.value.p[0], '~');
     rig_answer(&s->rig, append, BE_REFUSED, NULL, -1);
     script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:y");
     script_expect_done(s, LIST_SERVER_ERROR);
@@ -416,7 +416,7 @@ static void test_long_put_that_takes_long_is_given_up(void **state)
     put_long(s, LIST_ALWAYS, 0);
     script_expect(s, BE_GET, "k#", BE_MISS, NULL);
     expect_sublist(s, BE_ADD, BE_STORED);
-    struct be_request *get = rig_take(&s->rig, BE_GET, "k#");
+    struct list_request *get = rig_take(&s->rig, BE_GET, "k#");
     s->rig.now.wall_s += 150;
     rig_answer(&s->rig, get, BE_MISS, NULL, -1);
     script_expect_answer(s, LIST_SERVER_ERROR);
@@ -449,17 +449,17 @@ static int32_t flip_filled(struct script *s, bool looks)
     s->rig.config->lists[0].log_limit_bytes = 4;
     script_submit(s, LIST_COMPACT, NULL, 0);
     show_head(s, "^1\n+1:y+1:z", -1);
-    struct be_request *append = rig_take(&s->rig, BE_APPEND, "k#");
-    snprintf(head, sizeof head, LEASED "!0:+1:a+1:b%.*s", SLICE_ARGS(append->value));
+    struct list_request *append = rig_take(&s->rig, BE_APPEND, "k#");
+    snprintf(head, sizeof head, LEASED "!0:+1:a+1:b%.*s", SLICE_ARGS(append->be.value));
     rig_answer(&s->rig, append, BE_STORED, NULL, -1);
     show_head(s, head, 90);
     if (looks) {
         rig_answer_clock(&s->rig, BE_HIT, 90, NOW_S);
     }
-    struct be_request *sublist = engine_take_request(s->rig.engine);
+    struct list_request *sublist = engine_take_request(s->rig.engine);
     assert_non_null(sublist);
-    assert_int_equal(sublist->verb, BE_ADD);
-    int32_t exptime = sublist->exptime;
+    assert_int_equal(sublist->be.verb, BE_ADD);
+    int32_t exptime = sublist->be.exptime;
     rig_answer(&s->rig, sublist, BE_STORED, NULL, -1);
     return exptime;
 }
@@ -468,9 +468,9 @@ static int32_t flip_filled(struct script *s, bool looks)
 static void expect_flipped(struct script *s, const char *until, int32_t exptime)
 {
     char text[160];
-    struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
-    snprintf(text, sizeof text, "%.*s", SLICE_ARGS(cas->value));
-    assert_int_equal(cas->exptime, exptime);
+    struct list_request *cas = rig_take(&s->rig, BE_CAS, "k#");
+    snprintf(text, sizeof text, "%.*s", SLICE_ARGS(cas->be.value));
+    assert_int_equal(cas->be.exptime, exptime);
     assert_null(strchr(text, '?'));
     assert_true(*until == '\0' ? strchr(text, '@') == NULL : strstr(text, until) != NULL);
     rig_answer(&s->rig, cas, BE_STORED, NULL, -1);

@@ -18,30 +18,18 @@ struct outcome {
     char text[200];
 };
 
-/* Requests of one test. */
-#define REQUESTS_MAX 4
+/* Exchanges of one test. */
+#define EXCHANGES_MAX 4
 
 struct bench {
     struct fake_world world;
-    struct backend *backend;
-    struct pool *pools[1];
-    struct be_request *requests[REQUESTS_MAX]; /* made by the test */
-    struct outcome *outcomes[REQUESTS_MAX];    /* of each */
-    size_t request_count;
+    struct exchange exchanges[EXCHANGES_MAX]; /* made by the test */
+    size_t exchange_count;
 };
 
-static struct outcome **outcome_of(struct bench *b, const struct be_request *req)
+static void on_done(struct exchange *x, const struct be_reply *reply)
 {
-    size_t at = 0;
-    while (b->requests[at] != req) {
-        assert_true(++at < b->request_count);
-    }
-    return &b->outcomes[at];
-}
-
-static void on_done(void *arg, struct be_request *req, const struct be_reply *reply)
-{
-    struct outcome *o = *outcome_of(arg, req);
+    struct outcome *o = x->owner;
     assert_false(o->done);
     o->done = true;
     o->reply = *reply;
@@ -52,10 +40,9 @@ static void on_done(void *arg, struct be_request *req, const struct be_reply *re
 static int setup(void **state)
 {
     static struct bench b;
+    b.exchange_count = 0;
     fake_world_init(&b.world);
     fake_pool_create(&b.world);
-    b.pools[0] = b.world.pool;
-    b.backend = backend_create(b.pools, 1, on_done, &b);
     *state = &b;
     return 0;
 }
@@ -63,39 +50,36 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct bench *b = *state;
-    fake_world_fini(&b->world); /* the pool first: it ends what is still waiting */
-    backend_destroy(&b->backend);
-    while (b->request_count > 0) {
-        free(b->requests[--b->request_count]);
-    }
+    fake_world_fini(&b->world);
     return 0;
 }
 
-/* With the room that the exchange needs; freed by the teardown. */
-static struct be_request *make(struct bench *b, enum be_verb verb)
+/* As the list engine's are. */
+static struct exchange *make(struct bench *b, enum be_verb verb)
 {
-    struct be_request *req = calloc(1, sizeof *req + backend_room_bytes);
-    assert_true(req != NULL && b->request_count < REQUESTS_MAX);
-    b->requests[b->request_count++] = req;
-    req->verb = verb;
-    req->key_len = req->placement_len = 5;
-    memcpy(req->key, "fruit", 5);
-    return req;
+    assert_true(b->exchange_count < EXCHANGES_MAX);
+    struct exchange *x = &b->exchanges[b->exchange_count++];
+    *x = (struct exchange){
+        .op = {.verb = verb, .key = SLICE_LIT("fruit"), .time_optional = true},
+        .needs_cas = true,
+        .done = on_done,
+    };
+    return x;
 }
 
-static void submit(struct bench *b, struct be_request *req, struct outcome *o)
+static void submit(struct bench *b, struct exchange *x, struct outcome *o)
 {
     *o = (struct outcome){0};
-    *outcome_of(b, req) = o;
-    backend_submit(b->backend, req);
+    x->owner = o;
+    pool_submit(b->world.pool, x->op.key, x);
 }
 
-/* Sends the request, sees that it arrives as sent, answers, and waits for the outcome. */
-static void converse(struct bench *b, struct be_request *req, const char *sent, const char *answer,
+/* Sends the operation, sees that it arrives as sent, answers, and waits for the outcome. */
+static void converse(struct bench *b, struct exchange *x, const char *sent, const char *answer,
                      struct outcome *o)
 {
     struct fake_world *w = &b->world;
-    submit(b, req, o);
+    submit(b, x, o);
     fake_until_got(w, strlen(sent));
     assert_string_equal(w->server.got, sent);
     fake_forget(&w->server);
@@ -107,7 +91,7 @@ static void a_head_is_read_and_replaced(void **state)
 {
     struct bench *b = *state;
     struct outcome o;
-    struct be_request *get = make(b, BE_GET);
+    struct exchange *get = make(b, BE_GET);
     converse(b, get, "mg fruit k v f c t\r\n", "VA 4 kfruit f9 c77 t-1\r\npear\r\n", &o);
     assert_int_equal(o.reply.status, BE_HIT);
     assert_string_equal(o.value, "pear");
@@ -117,20 +101,20 @@ static void a_head_is_read_and_replaced(void **state)
     assert_true(o.reply.caps->cas_enabled);
     assert_string_equal(o.reply.caps->server_name, "fake");
 
-    struct be_request *cas = make(b, BE_CAS);
-    cas->cas = o.reply.cas;
-    cas->epoch = o.reply.epoch;
-    cas->block = block_new(5);
-    memcpy(cas->block->data, "apple", 5);
-    cas->block->used = 5;
-    cas->value = slice_make(cas->block->data, 5);
+    struct exchange *cas = make(b, BE_CAS);
+    cas->op.cas = o.reply.cas;
+    cas->op.epoch = o.reply.epoch;
+    cas->op.block = block_new(5);
+    memcpy(cas->op.block->data, "apple", 5);
+    cas->op.block->used = 5;
+    cas->op.value = slice_make(cas->op.block->data, 5);
     converse(b, cas, "cas fruit 0 0 5 77\r\napple\r\n", "STORED\r\n", &o);
     assert_int_equal(o.reply.status, BE_STORED);
-    block_unref(&cas->block);
+    block_unref(&cas->op.block);
 
-    struct be_request *remove = make(b, BE_CAS_DELETE);
-    remove->cas = 78;
-    remove->epoch = cas->epoch;
+    struct exchange *remove = make(b, BE_CAS_DELETE);
+    remove->op.cas = 78;
+    remove->op.epoch = cas->op.epoch;
     converse(b, remove, "cas fruit 0 -1 0 78\r\n\r\n", "EXISTS\r\n", &o);
     assert_int_equal(o.reply.status, BE_EXISTS);
 }
@@ -139,7 +123,7 @@ static void an_empty_append_still_has_its_line_end(void **state)
 {
     struct bench *b = *state;
     struct outcome o;
-    struct be_request *append = make(b, BE_APPEND);
+    struct exchange *append = make(b, BE_APPEND);
     converse(b, append, "append fruit 0 0 0\r\n\r\n", "NOT_STORED\r\n", &o);
     assert_int_equal(o.reply.status, BE_NOT_STORED);
 }
@@ -148,11 +132,11 @@ static void a_cas_number_of_an_old_connection_counts_as_changed(void **state)
 {
     struct bench *b = *state;
     struct outcome o;
-    struct be_request *get = make(b, BE_GET);
+    struct exchange *get = make(b, BE_GET);
     converse(b, get, "mg fruit k v f c t\r\n", "VA 1 kfruit f0 c1 t-1\r\nx\r\n", &o);
-    struct be_request *cas = make(b, BE_CAS);
-    cas->cas = o.reply.cas;
-    cas->epoch = o.reply.epoch;
+    struct exchange *cas = make(b, BE_CAS);
+    cas->op.cas = o.reply.cas;
+    cas->op.epoch = o.reply.epoch;
     fake_hang_up(&b->world.server);
     fake_for_ms(&b->world, 20);
     submit(b, cas, &o);
@@ -164,11 +148,11 @@ static void refusals_carry_the_servers_words(void **state)
 {
     struct bench *b = *state;
     struct outcome o;
-    struct be_request *delete = make(b, BE_DELETE);
+    struct exchange *delete = make(b, BE_DELETE);
     converse(b, delete, "delete fruit\r\n", "CLIENT_ERROR not today\r\n", &o);
     assert_int_equal(o.reply.status, BE_REFUSED);
     assert_string_equal(o.text, "backend fake: CLIENT_ERROR not today");
-    struct be_request *append = make(b, BE_APPEND);
+    struct exchange *append = make(b, BE_APPEND);
     converse(b, append, "append fruit 0 0 0\r\n\r\n",
              "SERVER_ERROR out of memory storing object\r\n", &o);
     assert_int_equal(o.reply.status, BE_NO_MEMORY);
@@ -179,8 +163,8 @@ static void where_no_number_stands_nothing_is_counted(void **state)
 {
     struct bench *b = *state;
     struct outcome o;
-    struct be_request *incr = make(b, BE_INCR);
-    incr->delta = 2;
+    struct exchange *incr = make(b, BE_INCR);
+    incr->op.delta = 2;
     converse(b, incr, "incr fruit 2\r\n", "44\r\n", &o);
     assert_true(o.reply.status == BE_STORED && o.reply.number == 44);
     uint64_t epoch = o.reply.epoch;
@@ -199,7 +183,7 @@ static void a_lost_incr_may_have_counted(void **state)
 {
     struct bench *b = *state;
     struct outcome o;
-    struct be_request *incr = make(b, BE_INCR);
+    struct exchange *incr = make(b, BE_INCR);
     submit(b, incr, &o);
     fake_until_got(&b->world, strlen("incr fruit 0\r\n"));
     fake_hang_up(&b->world.server);
@@ -214,8 +198,8 @@ static void what_was_told_already_is_not_counted_again(void **state)
     struct bench *b = *state;
     struct outcome o;
     bool told = false;
-    struct be_request *incr = make(b, BE_INCR);
-    incr->told_unknown = &told;
+    struct exchange *incr = make(b, BE_INCR);
+    incr->told_there = &told;
     submit(b, incr, &o);
     fake_until_got(&b->world, strlen("incr fruit 0\r\n"));
     told = true;
@@ -230,8 +214,8 @@ static void an_answer_to_another_question_is_no_answer(void **state)
     struct bench *b = *state;
     struct outcome o;
     struct outcome next;
-    struct be_request *delete = make(b, BE_DELETE);
-    struct be_request *get = make(b, BE_GET);
+    struct exchange *delete = make(b, BE_DELETE);
+    struct exchange *get = make(b, BE_GET);
     submit(b, delete, &o);
     submit(b, get, &next);
     fake_until_got(&b->world, 32);
@@ -247,7 +231,7 @@ static void a_server_that_is_away_is_down(void **state)
 {
     struct bench *b = *state;
     struct outcome o;
-    struct be_request *get = make(b, BE_GET);
+    struct exchange *get = make(b, BE_GET);
     fake_stop(&b->world.server);
     submit(b, get, &o);
     assert_false(o.done);
@@ -261,7 +245,7 @@ static void without_cas_lists_are_refused(void **state)
 {
     struct bench *b = *state;
     struct outcome o;
-    struct be_request *append = make(b, BE_APPEND);
+    struct exchange *append = make(b, BE_APPEND);
     b->world.server.settings = "STAT cas_enabled no\r\nEND\r\n";
     submit(b, append, &o);
     fake_until(&b->world, &o.done);

@@ -352,10 +352,10 @@ static void test_a_look_from_before_an_append_does_not_hide_it(void **state)
     add.item_count = 1;
     t->list->has_head = true;
     engine_submit(t->rig.engine, &compact, t->rig.now);
-    struct be_request *get = rig_take(&t->rig, BE_GET, "k#");
+    struct list_request *get = rig_take(&t->rig, BE_GET, "k#");
     engine_submit(t->rig.engine, &add, t->rig.now);
-    struct be_request *append = rig_take(&t->rig, BE_APPEND, "k#");
-    struct be_request *size = rig_take(&t->rig, BE_SIZE, "k#");
+    struct list_request *append = rig_take(&t->rig, BE_APPEND, "k#");
+    struct list_request *size = rig_take(&t->rig, BE_SIZE, "k#");
     rig_answer(&t->rig, get, BE_HIT, "^1\n+1:a", -1);
     assert_int_equal(list_log_bytes(t->list), 4 + 14);
     rig_answer(&t->rig, append, BE_STORED, NULL, -1);
@@ -368,21 +368,21 @@ static void test_a_look_from_before_an_append_does_not_hide_it(void **state)
 enum { ENTRY = 14, CHANGES = 100 };
 
 /* Others have carried the log to so many bytes meanwhile. */
-static void answer_append(struct test *t, struct be_request *append, size_t log)
+static void answer_append(struct test *t, struct list_request *append, size_t log)
 {
     static char value[HARD_LIMIT + 1];
     memset(value, 'x', log);
     value[log] = '\0';
-    struct be_request *size = rig_take(&t->rig, BE_SIZE, "k#");
+    struct list_request *size = rig_take(&t->rig, BE_SIZE, "k#");
     rig_answer(&t->rig, append, BE_STORED, NULL, -1);
     rig_answer(&t->rig, size, BE_HIT, value, -1);
     pass_us(t, 30000); /* it has kept its appends back for the sake of others' flips */
 }
 
-static struct be_request *take_append(struct test *t, size_t bytes)
+static struct list_request *take_append(struct test *t, size_t bytes)
 {
-    struct be_request *append = rig_take(&t->rig, BE_APPEND, "k#");
-    assert_int_equal(append->value.len, bytes);
+    struct list_request *append = rig_take(&t->rig, BE_APPEND, "k#");
+    assert_int_equal(append->be.value.len, bytes);
     return append;
 }
 
@@ -394,7 +394,7 @@ static void test_a_batch_leaves_room_for_what_others_append(void **state)
     const struct slice item = {"0123456789", 10};
     struct list_session sessions[CHANGES] = {{0}};
     struct list_call calls[CHANGES];
-    struct be_request *append = NULL;
+    struct list_request *append = NULL;
     t->list->has_head = true;
     t->list->compact_after_us = UINT64_MAX;
     for (size_t i = 0; i < CHANGES; i++) {

@@ -28,9 +28,9 @@ static void expect_get(struct script *s, const char *head)
 
 static void expect_cas(struct script *s, const char *head)
 {
-    struct be_request *request = rig_take(&s->rig, BE_CAS, "k#");
+    struct list_request *request = rig_take(&s->rig, BE_CAS, "k#");
     char text[256];
-    snprintf(text, sizeof text, "%.*s", SLICE_ARGS(request->value));
+    snprintf(text, sizeof text, "%.*s", SLICE_ARGS(request->be.value));
     assert_string_equal(text, head);
     rig_answer(&s->rig, request, BE_STORED, NULL, -1);
 }

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "list/core/op.h"
 #include "support_engine.h"
 
 #define CALLS 3
@@ -62,7 +63,7 @@ static struct list_call *submit(struct test *t, size_t number, enum list_verb ve
     return call;
 }
 
-static void answer(struct test *t, struct be_request *request, enum be_status status,
+static void answer(struct test *t, struct list_request *request, enum be_status status,
                    const char *value)
 {
     rig_answer(&t->rig, request, status, value, -1);
@@ -113,7 +114,7 @@ static void fail_the_rest(struct test *t)
 {
     while (engine_busy(t->rig.engine)) {
         uint64_t next_us = engine_run(t->rig.engine, t->rig.now);
-        struct be_request *request = engine_take_request(t->rig.engine);
+        struct list_request *request = engine_take_request(t->rig.engine);
         if (request != NULL) {
             answer(t, request, BE_DOWN, NULL);
         } else if (next_us != UINT64_MAX && next_us > t->rig.now.mono_us) {
@@ -128,14 +129,14 @@ static void test_a_change_that_waits_is_not_done(void **state)
     struct test *t = *state;
     struct list_call *first = submit(t, 0, LIST_ADD);
     look(t);
-    struct be_request *append = rig_take(&t->rig, BE_APPEND, "k#");
+    struct list_request *append = rig_take(&t->rig, BE_APPEND, "k#");
     t->rig.now.mono_us += 10;
     struct list_call *second = submit(t, 1, LIST_ADD);
     let_time_pass(t, first);
     expect_done(t, first, "deadline over, outcome unknown");
     let_time_pass(t, second);
     expect_done(t, second, "deadline over, nothing done: earlier requests took too long");
-    assert_true(*append->told_unknown); /* so that nothing counts it again */
+    assert_true(append->op->told_unknown); /* so that nothing counts it again */
     answer(t, append, BE_STORED, NULL);
     expect_rest(t);
     assert_int_equal(metric_get(&t->rig.metrics, METRIC_deadlines_over), 2);
@@ -151,7 +152,7 @@ static void test_a_change_that_was_stored_is_done(void **state)
     struct list_call *len = submit(t, 1, LIST_LEN);
     look(t);
     answer(t, rig_take(&t->rig, BE_APPEND, "k#"), BE_STORED, NULL);
-    struct be_request *get = rig_take(&t->rig, BE_GET, "k#");
+    struct list_request *get = rig_take(&t->rig, BE_GET, "k#");
     expect_done(t, add, NULL); /* it waits for no read */
     let_time_pass(t, len);
     expect_done(t, len, "deadline over: the list was not read in time");
@@ -168,12 +169,12 @@ static void test_a_change_between_two_tries_is_not_done(void **state)
     struct list_call *second = submit(t, 1, LIST_ADD);
     look(t);
     answer(t, rig_take(&t->rig, BE_APPEND, "k#"), BE_NOT_STORED, NULL);
-    struct be_request *get = rig_take(&t->rig, BE_GET, "k#");
+    struct list_request *get = rig_take(&t->rig, BE_GET, "k#");
     let_time_pass(t, first);
     expect_done(t, first, "deadline over, nothing done");
     answer(t, get, BE_MISS, NULL);
-    struct be_request *add = rig_take(&t->rig, BE_ADD, "k#");
-    assert_true(slice_equal(add->value, SLICE_LIT("^1\n+2:x1")));
+    struct list_request *add = rig_take(&t->rig, BE_ADD, "k#");
+    assert_true(slice_equal(add->be.value, SLICE_LIT("^1\n+2:x1")));
     answer(t, add, BE_STORED, NULL);
     expect_done(t, second, NULL);
     expect_rest(t);
@@ -185,12 +186,12 @@ static void test_a_change_ends_with_the_look_before_it(void **state)
     struct list_call *first = submit(t, 0, LIST_ADD);
     t->rig.now.mono_us += 10;
     struct list_call *second = submit(t, 1, LIST_ADD);
-    struct be_request *get = rig_take(&t->rig, BE_GET, "k#");
+    struct list_request *get = rig_take(&t->rig, BE_GET, "k#");
     let_time_pass(t, first);
     expect_done(t, first, "deadline over, nothing done");
     answer(t, get, BE_HIT, "^1\n");
-    struct be_request *append = rig_take(&t->rig, BE_APPEND, "k#");
-    assert_true(slice_equal(append->value, SLICE_LIT("+2:x1")));
+    struct list_request *append = rig_take(&t->rig, BE_APPEND, "k#");
+    assert_true(slice_equal(append->be.value, SLICE_LIT("+2:x1")));
     answer(t, append, BE_STORED, NULL);
     expect_done(t, second, NULL);
     expect_rest(t);
@@ -202,7 +203,7 @@ static void test_a_read_ends_in_its_second_step(void **state)
     t->rig.config->view_bytes = 0;
     struct list_call *has = submit(t, 0, LIST_HAS);
     answer(t, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, "^1 " RUN ".1:18:1\n");
-    struct be_request *sublist = rig_take(&t->rig, BE_GET, "k#" RUN ".0");
+    struct list_request *sublist = rig_take(&t->rig, BE_GET, "k#" RUN ".0");
     let_time_pass(t, has);
     expect_done(t, has, "deadline over: the list was not read in time");
     answer(t, sublist, BE_LOST, NULL);
@@ -217,12 +218,12 @@ static void test_an_exact_change_is_left_out_of_its_batch(void **state)
     t->rig.now.mono_us += 10;
     struct list_call *second = submit(t, 1, LIST_ADDX);
     answer(t, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, "^1 " RUN ".1:18:1\n");
-    struct be_request *sublist = rig_take(&t->rig, BE_GET, "k#" RUN ".0");
+    struct list_request *sublist = rig_take(&t->rig, BE_GET, "k#" RUN ".0");
     let_time_pass(t, first);
     expect_done(t, first, "deadline over, nothing done");
     answer(t, sublist, BE_HIT, "^1 0000000003\n+2:x7+2:x8+2:x9");
-    struct be_request *cas = rig_take(&t->rig, BE_CAS, "k#");
-    assert_true(slice_equal(cas->value, SLICE_LIT("^1 " RUN ".1:18:1\n+2:x1")));
+    struct list_request *cas = rig_take(&t->rig, BE_CAS, "k#");
+    assert_true(slice_equal(cas->be.value, SLICE_LIT("^1 " RUN ".1:18:1\n+2:x1")));
     answer(t, cas, BE_STORED, NULL);
     expect_done(t, second, NULL);
     assert_int_equal(second->number, 1);
@@ -233,7 +234,7 @@ static void test_an_exact_change_alone_ends_with_its_call(void **state)
 {
     struct test *t = *state;
     struct list_call *add = submit(t, 0, LIST_ADDX);
-    struct be_request *get = rig_take(&t->rig, BE_GET, "k#");
+    struct list_request *get = rig_take(&t->rig, BE_GET, "k#");
     let_time_pass(t, add);
     expect_done(t, add, "deadline over, nothing done");
     answer(t, get, BE_HIT, "^1\n");
@@ -245,7 +246,7 @@ static void test_an_exact_change_under_way_is_unknown_and_not_repeated(void **st
     struct test *t = *state;
     struct list_call *add = submit(t, 0, LIST_ADDX);
     answer(t, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, "^1\n");
-    struct be_request *cas = rig_take(&t->rig, BE_CAS, "k#");
+    struct list_request *cas = rig_take(&t->rig, BE_CAS, "k#");
     let_time_pass(t, add);
     expect_done(t, add, "deadline over, outcome unknown");
     answer(t, cas, BE_EXISTS, NULL);
@@ -258,7 +259,7 @@ static void test_a_drop_is_done_once_the_list_is_empty(void **state)
     struct list_call *drop = submit(t, 0, LIST_DROP);
     look(t);
     answer(t, rig_take(&t->rig, BE_APPEND, "k#"), BE_STORED, NULL);
-    struct be_request *get = rig_take(&t->rig, BE_GET, "k#");
+    struct list_request *get = rig_take(&t->rig, BE_GET, "k#");
     let_time_pass(t, drop);
     expect_done(t, drop, NULL);
     answer(t, get, BE_HIT, "^1\n+1:a!0:");
@@ -272,7 +273,7 @@ static void test_a_drop_does_not_clear_after_its_deadline(void **state)
     t->rig.config->lists[0].on_missing = ON_MISSING_REFUSE;
     struct list_call *drop = submit(t, 0, LIST_DROP);
     answer(t, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, "^1 " RUN ".1:18:1\n+1:a");
-    struct be_request *removal = rig_take(&t->rig, BE_CAS_DELETE, "k#");
+    struct list_request *removal = rig_take(&t->rig, BE_CAS_DELETE, "k#");
     let_time_pass(t, drop);
     expect_done(t, drop, "deadline over, outcome unknown");
     answer(t, removal, BE_EXISTS, NULL);
@@ -287,7 +288,7 @@ static void test_what_a_dropped_list_stored_has_its_own_time(void **state)
     t->rig.config->long_timeout_ms = 5000;
     struct list_call *drop = submit(t, 0, LIST_DROP);
     answer(t, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, "^1 " RUN ".1:18:1\n+1:a");
-    struct be_request *removal = rig_take(&t->rig, BE_CAS_DELETE, "k#");
+    struct list_request *removal = rig_take(&t->rig, BE_CAS_DELETE, "k#");
     let_time_pass(t, drop);
     expect_done(t, drop, "deadline over, outcome unknown");
     t->rig.now.mono_us += 5000000;
@@ -304,12 +305,12 @@ static void test_a_merge_gives_up_after_long_timeout_ms(void **state)
     struct list_call *compact = submit(t, 0, LIST_COMPACT);
     char value[256];
     answer(t, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, "^1 " RUN ".1:18:1 bbbbbbbbbbbbb.1:18:1\n");
-    struct be_request *announce = rig_take(&t->rig, BE_APPEND, "k#");
+    struct list_request *announce = rig_take(&t->rig, BE_APPEND, "k#");
     snprintf(value, sizeof value, "^1 " RUN ".1:18:1 bbbbbbbbbbbbb.1:18:1\n%.*s",
-             SLICE_ARGS(announce->value));
+             SLICE_ARGS(announce->be.value));
     answer(t, announce, BE_STORED, NULL);
     answer(t, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, value);
-    struct be_request *newer = rig_take(&t->rig, BE_GET, "k#bbbbbbbbbbbbb.0");
+    struct list_request *newer = rig_take(&t->rig, BE_GET, "k#bbbbbbbbbbbbb.0");
     let_time_pass(t, compact);
     expect_done(t, compact, "deadline over: the list is not compact yet");
     answer(t, newer, BE_HIT, "^1 0000000001\n+2:x9");
@@ -329,13 +330,13 @@ static void test_a_change_of_a_dialect_goes_on_with_its_batch(void **state)
     struct list_call *second = submit(t, 1, LIST_ADD);
     answer(t, rig_take(&t->rig, BE_GET, "k"), BE_HIT, "a,a,"); /* it is looked at before it is known
                                                                 */
-    struct be_request *request = rig_take(&t->rig, BE_APPEND, "k");
+    struct list_request *request = rig_take(&t->rig, BE_APPEND, "k");
     let_time_pass(t, first);
     expect_done(t, first, "deadline over, outcome unknown");
     answer(t, request, BE_TOO_LARGE, NULL);
     answer(t, rig_take(&t->rig, BE_GET, "k"), BE_HIT, "a,a,");
     request = rig_take(&t->rig, BE_CAS, "k");
-    assert_true(slice_equal(request->value, SLICE_LIT("a,x0,x1,")));
+    assert_true(slice_equal(request->be.value, SLICE_LIT("a,x0,x1,")));
     answer(t, request, BE_STORED, NULL);
     expect_done(t, second, NULL);
     expect_rest(t);

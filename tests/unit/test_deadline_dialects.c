@@ -37,14 +37,13 @@ struct test {
     struct list_call *read;
 };
 
-static struct stored *find(struct test *t, const struct be_request *r)
+static struct stored *find(struct test *t, const struct list_request *r)
 {
     size_t i = 0;
-    while (t->stored[i].key[0] != '\0' &&
-           !slice_equal(slice_of(t->stored[i].key), slice_make(r->key, r->key_len))) {
+    while (t->stored[i].key[0] != '\0' && !slice_equal(slice_of(t->stored[i].key), r->be.key)) {
         assert_true(++i < STORED_MAX);
     }
-    snprintf(t->stored[i].key, sizeof t->stored[i].key, "%.*s", (int)r->key_len, r->key);
+    snprintf(t->stored[i].key, sizeof t->stored[i].key, "%.*s", (int)r->be.key.len, r->key);
     return &t->stored[i];
 }
 
@@ -58,10 +57,10 @@ static void put(struct stored *s, const char *before, struct slice value, const 
 }
 
 /* What memcached would do; nothing else writes, so each CAS succeeds. */
-static enum be_status carry_out(struct stored *s, const struct be_request *r)
+static enum be_status carry_out(struct stored *s, const struct list_request *r)
 {
     bool there = s->there;
-    switch (r->verb) {
+    switch (r->be.verb) {
     case BE_GET:
     case BE_SIZE:
     case BE_PROBE:
@@ -69,37 +68,37 @@ static enum be_status carry_out(struct stored *s, const struct be_request *r)
         return there ? BE_HIT : BE_MISS;
     case BE_ADD:
         if (!there) {
-            put(s, "", r->value, "");
+            put(s, "", r->be.value, "");
         }
         return there ? BE_NOT_STORED : BE_STORED;
     case BE_APPEND:
     case BE_PREPEND:
         if (there) {
-            bool before = r->verb == BE_PREPEND;
+            bool before = r->be.verb == BE_PREPEND;
             char old[VALUE_MAX];
             memcpy(old, s->value, sizeof old);
-            put(s, before ? "" : old, r->value, before ? old : "");
+            put(s, before ? "" : old, r->be.value, before ? old : "");
         }
         return there ? BE_STORED : BE_NOT_STORED;
     case BE_DELETE:
     case BE_CAS_DELETE:
         s->there = false;
-        return !there ? BE_NOT_FOUND : r->verb == BE_DELETE ? BE_DELETED : BE_STORED;
+        return !there ? BE_NOT_FOUND : r->be.verb == BE_DELETE ? BE_DELETED : BE_STORED;
     case BE_INCR:
         if (there) {
             snprintf(s->value, sizeof s->value, "%llu",
-                     strtoull(s->value, NULL, 10) + (unsigned long long)r->delta);
+                     strtoull(s->value, NULL, 10) + (unsigned long long)r->be.delta);
         }
         return there ? BE_STORED : BE_NOT_FOUND;
     default:
-        if (there || r->verb == BE_SET) {
-            put(s, "", r->value, "");
+        if (there || r->be.verb == BE_SET) {
+            put(s, "", r->be.value, "");
         }
-        return there || r->verb == BE_SET ? BE_STORED : BE_NOT_STORED;
+        return there || r->be.verb == BE_SET ? BE_STORED : BE_NOT_STORED;
     }
 }
 
-static void serve(struct test *t, struct be_request *r)
+static void serve(struct test *t, struct list_request *r)
 {
     struct stored *s = find(t, r);
     enum be_status status = carry_out(s, r);
@@ -109,7 +108,7 @@ static void serve(struct test *t, struct be_request *r)
         block_append(&reply.block, s->value, strlen(s->value));
         reply.value = slice_make(reply.block->data, reply.block->used);
         reply.size_bytes = reply.value.len;
-    } else if (r->verb == BE_INCR && status == BE_STORED) {
+    } else if (r->be.verb == BE_INCR && status == BE_STORED) {
         reply.number = strtoull(s->value, NULL, 10);
     }
     engine_reply(t->rig.engine, r, &reply, t->rig.now);
@@ -163,7 +162,7 @@ static void take_done(struct test *t)
 }
 
 /* The time of the first call passes during its request number stall_at. */
-static void serve_in_time(struct test *t, struct be_request *r)
+static void serve_in_time(struct test *t, struct list_request *r)
 {
     assert_true(++t->requests < REQUESTS_MAX);
     if (t->requests == t->stall_at && t->first != NULL) {
@@ -183,7 +182,7 @@ static void run(struct test *t)
         assert_true(++turns < TURNS_MAX);
         uint64_t next_us = engine_run(t->rig.engine, t->rig.now);
         take_done(t);
-        struct be_request *r = engine_take_request(t->rig.engine);
+        struct list_request *r = engine_take_request(t->rig.engine);
         if (r != NULL) {
             serve_in_time(t, r);
         } else if (next_us != UINT64_MAX && next_us > t->rig.now.mono_us) {

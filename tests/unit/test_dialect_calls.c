@@ -66,20 +66,20 @@ static struct list_call *submit(struct test *t, size_t number, enum list_verb ve
     return submit_key(t, number, verb, session, SLICE_LIT("key"));
 }
 
-static struct be_request *take_request(struct test *t, enum be_verb verb)
+static struct list_request *take_request(struct test *t, enum be_verb verb)
 {
     (void)engine_run(t->rig.engine, t->rig.now);
-    struct be_request *request = engine_take_request(t->rig.engine);
+    struct list_request *request = engine_take_request(t->rig.engine);
     assert_non_null(request);
-    assert_int_equal(request->verb, verb);
+    assert_int_equal(request->be.verb, verb);
     return request;
 }
 
 /* The next request must be a look at that key. */
 static void answer_key(struct test *t, const char *key, enum be_status status, const char *value)
 {
-    struct be_request *request = take_request(t, BE_GET);
-    assert_true(slice_equal(slice_make(request->key, request->key_len), slice_of(key)));
+    struct list_request *request = take_request(t, BE_GET);
+    assert_true(slice_equal(request->be.key, slice_of(key)));
     rig_answer(&t->rig, request, status, value, -1);
     (void)engine_run(t->rig.engine, t->rig.now);
 }
@@ -169,8 +169,8 @@ static void test_a_list_that_no_index_names_is_converted(void **state)
 {
     struct test *t = *state;
     convert_a_sublist(t, false, "+0+17-17");
-    struct be_request *head = take_request(t, BE_GET);
-    assert_true(slice_equal(slice_make(head->key, head->key_len), SLICE_LIT("key.17#")));
+    struct list_request *head = take_request(t, BE_GET);
+    assert_true(slice_equal(slice_make(head->key, head->be.key.len), SLICE_LIT("key.17#")));
     rig_answer(&t->rig, head, BE_DOWN, NULL, -1);
     (void)engine_run(t->rig.engine, t->rig.now);
     expect_done(t, &t->calls[0], LIST_SERVER_ERROR);
@@ -187,10 +187,10 @@ static void test_a_change_that_was_written_while_the_list_moved(void **state)
     answer(t, BE_HIT, "+0"); /* which sublist is the newest? */
     rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "+other", -1); /* is it one? */
     rig_answer(&t->rig, take_request(t, BE_APPEND), BE_STORED, NULL, -1);
-    struct be_request *size = take_request(t, BE_SIZE);
+    struct list_request *size = take_request(t, BE_SIZE);
     answer(t, BE_HIT, record);
     rig_answer(&t->rig, size, BE_HIT, "+item", -1);
-    struct be_request *request;
+    struct list_request *request;
     while ((request = engine_take_request(t->rig.engine)) != NULL) {
         rig_answer(&t->rig, request, BE_DOWN, NULL, -1);
         (void)engine_run(t->rig.engine, t->rig.now);
@@ -219,7 +219,7 @@ static void test_a_ring_that_takes_half_of_a_call(void **state)
     for (int slot = 0; slot < 2; slot++) { /* the number is not the expected one */
         rig_answer(&t->rig, take_request(t, BE_GET), BE_MISS, NULL, -1);
     }
-    struct be_request *first = take_request(t, BE_SET), *second = take_request(t, BE_SET);
+    struct list_request *first = take_request(t, BE_SET), *second = take_request(t, BE_SET);
     rig_answer(&t->rig, first, BE_STORED, NULL, -1);
     rig_answer(&t->rig, second, BE_TOO_LARGE, NULL, -1);
     expect_done(t, call, LIST_SERVER_ERROR);
@@ -377,8 +377,8 @@ static void test_deletions_among_additions_that_are_written_whole(void **state)
     call->ops = ops;
     answer(t, BE_HIT, "+old+other"); /* where is it? */
     answer(t, BE_HIT, "+old+other");
-    struct be_request *request = take_request(t, BE_CAS);
-    assert_true(slice_equal(request->value, SLICE_LIT("+other+new")));
+    struct list_request *request = take_request(t, BE_CAS);
+    assert_true(slice_equal(request->be.value, SLICE_LIT("+other+new")));
     rig_answer(&t->rig, request, BE_STORED, NULL, -1);
     (void)engine_run(t->rig.engine, t->rig.now);
     expect_done(t, call, LIST_OK);
@@ -425,9 +425,9 @@ static void answer_look_at_pair(struct test *t, const char *adds, const char *de
 /* Adds to the deletions what the engine appends to them. */
 static void store_mark(struct test *t, char *deletes, size_t size)
 {
-    struct be_request *mark = take_request(t, BE_APPEND);
+    struct list_request *mark = take_request(t, BE_APPEND);
     size_t len = strlen(deletes);
-    (void)snprintf(deletes + len, size - len, "%.*s", SLICE_ARGS(mark->value));
+    (void)snprintf(deletes + len, size - len, "%.*s", SLICE_ARGS(mark->be.value));
     rig_answer(&t->rig, mark, BE_STORED, NULL, -1);
 }
 
@@ -441,8 +441,8 @@ static void test_an_lset_of_a_pair_without_additions_leaves_no_mark(void **state
     answer_look_at_pair(t, NULL, "old,");
     store_mark(t, deletes, sizeof deletes);
     answer_look_at_pair(t, NULL, deletes); /* another proxy has folded and drops it */
-    struct be_request *add = take_request(t, BE_ADD);
-    assert_true(slice_equal(add->value, SLICE_LIT("new,")));
+    struct list_request *add = take_request(t, BE_ADD);
+    assert_true(slice_equal(add->be.value, SLICE_LIT("new,")));
     rig_answer(&t->rig, add, BE_STORED, NULL, -1);
     (void)engine_run(t->rig.engine, t->rig.now);
     expect_done(t, call, LIST_OK);
@@ -458,12 +458,12 @@ static void test_additions_with_a_mark_are_written_over_an_item_that_is_there(vo
     answer_look_at_pair(t, NULL, deletes);
     store_mark(t, deletes, sizeof deletes);
     answer_look_at_pair(t, NULL, deletes);
-    struct be_request *add = take_request(t, BE_ADD);
-    assert_int_equal(add->value.len, 0);
+    struct list_request *add = take_request(t, BE_ADD);
+    assert_int_equal(add->be.value.len, 0);
     rig_answer(&t->rig, add, BE_STORED, NULL, -1);
     answer_look_at_pair(t, "", deletes);
-    struct be_request *cas = take_request(t, BE_CAS);
-    assert_true(slice_starts_with(cas->value, SLICE_LIT("new,@")));
+    struct list_request *cas = take_request(t, BE_CAS);
+    assert_true(slice_starts_with(cas->be.value, SLICE_LIT("new,@")));
     rig_answer(&t->rig, cas, BE_STORED, NULL, -1);
     (void)engine_run(t->rig.engine, t->rig.now);
     expect_done(t, call, LIST_OK);
@@ -588,13 +588,13 @@ static void test_a_fold_of_a_pair_that_is_added_to_behind_its_mark(void **state)
     t->rig.config->lists[0].dialect = DIALECT_PAIRED;
     (void)submit(t, 0, LIST_COMPACT, &t->writer);
     answer_look_at_pair(t, "a,b,", "b,");
-    struct be_request *mark = rig_take(&t->rig, BE_APPEND, "unfollow-key");
-    (void)snprintf(deletes, sizeof deletes, "b,%.*sa,", SLICE_ARGS(mark->value));
+    struct list_request *mark = rig_take(&t->rig, BE_APPEND, "unfollow-key");
+    (void)snprintf(deletes, sizeof deletes, "b,%.*sa,", SLICE_ARGS(mark->be.value));
     rig_answer(&t->rig, mark, BE_STORED, NULL, -1);
     rig_answer_cas(&t->rig, rig_take(&t->rig, BE_GET, "follow-key"), BE_HIT, "a,b,a,", -1, 8);
     rig_answer(&t->rig, rig_take(&t->rig, BE_GET, "unfollow-key"), BE_HIT, deletes, -1);
     rig_answer_cas(&t->rig, rig_take(&t->rig, BE_SIZE, "follow-key"), BE_HIT, NULL, -1, 8);
-    struct be_request *another = rig_take(&t->rig, BE_APPEND, "unfollow-key");
+    struct list_request *another = rig_take(&t->rig, BE_APPEND, "unfollow-key");
     rig_answer(&t->rig, another, BE_DOWN, NULL, -1);
 }
 
@@ -629,7 +629,7 @@ static void test_a_deletion_tries_for_as_long_as_its_client_waits(void **state)
 
 /* What two looks at once see of a list that is folded twice meanwhile: the first log as it was
  * before the folding, the second with what it has taken of that, and the pointer at the first. */
-static void answer_torn_look(struct test *t, struct be_request *requests[3])
+static void answer_torn_look(struct test *t, struct list_request *requests[3])
 {
     struct slice late = SLICE_LIT("+late");
     char second[128];
@@ -643,7 +643,7 @@ static void answer_torn_look(struct test *t, struct be_request *requests[3])
     (void)engine_run(t->rig.engine, t->rig.now);
 }
 
-static void take_look(struct test *t, struct be_request *requests[3])
+static void take_look(struct test *t, struct list_request *requests[3])
 {
     static const char *const keys[] = {"key.a", "key.b", "key.active"};
     for (size_t i = 0; i < 3; i++) {
@@ -654,7 +654,7 @@ static void take_look(struct test *t, struct be_request *requests[3])
 static void test_a_look_is_not_proved_by_one_beside_it(void **state)
 {
     struct test *t = *state;
-    struct be_request *first[3], *second[3];
+    struct list_request *first[3], *second[3];
     t->rig.config->lists[0].migrate = MIGRATE_NO;
     t->rig.config->lists[0].dialect = DIALECT_FLIP;
     (void)submit(t, 0, LIST_COMPACT, &t->writer);
@@ -671,7 +671,7 @@ static void test_a_look_is_not_proved_by_one_beside_it(void **state)
 static void test_what_came_to_an_emptied_log_is_looked_at_twice(void **state)
 {
     struct test *t = *state;
-    struct be_request *look[3];
+    struct list_request *look[3];
     const char *const values[] = {
         "+@0:0000000000000001-@0:0000000000000001+one+@99:0000000000000002-@99:0000000000000002",
         "+late", "key.a"};
@@ -693,7 +693,7 @@ static void test_what_came_to_an_emptied_log_is_looked_at_twice(void **state)
  * number, and the second one behind its beginning. */
 static void answer_look_at_second(struct test *t, uint64_t cas, const char *first, const char *more)
 {
-    struct be_request *look[3];
+    struct list_request *look[3];
     char second[128];
     (void)snprintf(second, sizeof second, "+@0:%016x-@0:%016x+one%s", 1, 1, more);
     take_look(t, look);
@@ -757,7 +757,7 @@ static void test_a_log_that_begins_as_the_one_that_was_taken(void **state)
 static void test_what_came_to_an_emptied_log_gets_a_number(void **state)
 {
     struct test *t = *state;
-    struct be_request *write;
+    struct list_request *write;
     char first[64];
     t->rig.config->lists[0].migrate = MIGRATE_NO;
     t->rig.config->lists[0].dialect = DIALECT_FLIP;
@@ -766,8 +766,8 @@ static void test_what_came_to_an_emptied_log_gets_a_number(void **state)
         answer_look_at_second(t, 7, "+late", "+@99:0000000000000002-@99:0000000000000002");
     }
     write = rig_take(&t->rig, BE_CAS, "key.a");
-    assert_true(slice_starts_with(write->value, SLICE_LIT("+@0:")));
-    (void)snprintf(first, sizeof first, "%.*s", SLICE_ARGS(write->value));
+    assert_true(slice_starts_with(write->be.value, SLICE_LIT("+@0:")));
+    (void)snprintf(first, sizeof first, "%.*s", SLICE_ARGS(write->be.value));
     assert_string_equal(first + strlen(first) - strlen("+late"), "+late");
     rig_answer(&t->rig, write, BE_STORED, NULL, -1);
     (void)engine_run(t->rig.engine, t->rig.now);
@@ -775,7 +775,8 @@ static void test_what_came_to_an_emptied_log_gets_a_number(void **state)
         answer_look_at_second(t, 8, first, "+@99:0000000000000002-@99:0000000000000002");
     }
     write = rig_take(&t->rig, BE_CAS, "key.b");
-    (void)snprintf(first, sizeof first, "%.*s", (int)(write->value.len - 40), write->value.p + 40);
+    (void)snprintf(first, sizeof first, "%.*s", (int)(write->be.value.len - 40),
+                   write->be.value.p + 40);
     assert_true(slice_starts_with(slice_of(first), SLICE_LIT("+one+late+@45:")));
     rig_answer(&t->rig, write, BE_DOWN, NULL, -1);
     (void)engine_run(t->rig.engine, t->rig.now);
@@ -788,7 +789,7 @@ static void test_what_came_to_an_emptied_log_gets_a_number(void **state)
 static void test_a_log_is_taken_in_under_a_pointer(void **state)
 {
     struct test *t = *state;
-    struct be_request *look[3];
+    struct list_request *look[3];
     t->rig.config->lists[0].migrate = MIGRATE_NO;
     t->rig.config->lists[0].dialect = DIALECT_FLIP;
     (void)submit(t, 0, LIST_COMPACT, &t->writer);
@@ -799,8 +800,8 @@ static void test_a_log_is_taken_in_under_a_pointer(void **state)
         rig_answer(&t->rig, look[2], BE_MISS, NULL, -1);
         (void)engine_run(t->rig.engine, t->rig.now);
     }
-    struct be_request *pointer = rig_take(&t->rig, BE_ADD, "key.active");
-    assert_true(slice_equal(pointer->value, SLICE_LIT("key.a")));
+    struct list_request *pointer = rig_take(&t->rig, BE_ADD, "key.active");
+    assert_true(slice_equal(pointer->be.value, SLICE_LIT("key.a")));
     rig_answer(&t->rig, pointer, BE_STORED, NULL, -1);
 }
 

@@ -138,13 +138,13 @@ static void test_a_deletion_is_not_done_by_a_look_that_may_be_wrong(void **state
     script_submit(s, LIST_DEL, &item, 1);
     answer_until_fast(s, "x,y," MARK ",", MARK ",");
     answer_changing(s, "x,y," MARK ",", MARK ",x,,@9e8d2184b19fff6d,", 4);
-    struct be_request *r = rig_take(&s->rig, BE_CAS, "follow-k");
+    struct list_request *r = rig_take(&s->rig, BE_CAS, "follow-k");
     rig_answer(&s->rig, r, BE_EXISTS, NULL, -1);
     answer_cas(s, BE_GET, "follow-k", "x,y," MARK ",x,", 5);
     answer_cas(s, BE_GET, "unfollow-k", MARK ",x,,@9e8d2184b19fff6d,", 5);
     answer_cas(s, BE_SIZE, "follow-k", "x,y," MARK ",x,", 5);
     r = rig_take(&s->rig, BE_CAS, "follow-k");
-    assert_int_equal(r->cas, 5);
+    assert_int_equal(r->be.cas, 5);
     rig_answer(&s->rig, r, BE_STORED, NULL, -1);
     script_expect_answer(s, LIST_OK);
     script_expect(s, BE_CAS, "unfollow-k", BE_STORED, NULL);

@@ -19,7 +19,7 @@
 #define SECOND_RUN "bbbbbbbbbbbbb"
 
 /* value: of a hit, or NULL. */
-static void answer(struct script *s, struct be_request *request, enum be_status status,
+static void answer(struct script *s, struct list_request *request, enum be_status status,
                    const char *value)
 {
     rig_answer(&s->rig, request, status, value, -1);
@@ -125,8 +125,8 @@ static void begin_flip(struct script *s, char run[32])
     snprintf(head, sizeof head, "^1\n%s", log);
     script_submit(s, LIST_COMPACT, NULL, 0);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
-    struct be_request *append = rig_take(&s->rig, BE_APPEND, "k#");
-    snprintf(head, sizeof head, "^1\n%s%.*s", log, (int)append->value.len, append->value.p);
+    struct list_request *append = rig_take(&s->rig, BE_APPEND, "k#");
+    snprintf(head, sizeof head, "^1\n%s%.*s", log, (int)append->be.value.len, append->be.value.p);
     snprintf(run, 32, "k#%.13s.0", strchr(strchr(head, '~'), ':') + 1);
     answer(s, append, BE_STORED, NULL);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
@@ -171,8 +171,8 @@ static void test_flip_that_meets_a_lease_withdraws(void **state)
     s->rig.config->lists[0].log_limit_bytes = 32;
     script_submit(s, LIST_COMPACT, NULL, 0);
     script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b+1:c+1:d+1:e+1:f+1:g+1:h+1:i+1:j");
-    struct be_request *append = rig_take(&s->rig, BE_APPEND, "k#");
-    snprintf(head, sizeof head, "^1 ?7.1700000100\n%.*s", SLICE_ARGS(append->value));
+    struct list_request *append = rig_take(&s->rig, BE_APPEND, "k#");
+    snprintf(head, sizeof head, "^1 ?7.1700000100\n%.*s", SLICE_ARGS(append->be.value));
     answer(s, append, BE_STORED, NULL);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
     script_expect(s, BE_APPEND, "k#", BE_STORED, NULL);
@@ -192,12 +192,12 @@ static void test_flip_of_a_log_that_was_flipped_meanwhile_withdraws(void **state
     script_expect(s, BE_GET, "k#", BE_HIT, head);
     script_expect_answer(s, LIST_OK);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
-    struct be_request *append = rig_take(&s->rig, BE_APPEND, "k#");
-    snprintf(head, sizeof head, "^1 " FIRST_RUN ".1:80:16\n%.*s+1:q", SLICE_ARGS(append->value));
+    struct list_request *append = rig_take(&s->rig, BE_APPEND, "k#");
+    snprintf(head, sizeof head, "^1 " FIRST_RUN ".1:80:16\n%.*s+1:q", SLICE_ARGS(append->be.value));
     answer(s, append, BE_STORED, NULL);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
-    struct be_request *withdrawal = rig_take(&s->rig, BE_APPEND, "k#");
-    assert_true(slice_starts_with(withdrawal->value, SLICE_LIT("~26:")));
+    struct list_request *withdrawal = rig_take(&s->rig, BE_APPEND, "k#");
+    assert_true(slice_starts_with(withdrawal->be.value, SLICE_LIT("~26:")));
     answer(s, withdrawal, BE_STORED, NULL);
 }
 
@@ -213,8 +213,8 @@ static void test_announcement_is_withdrawn_when_the_head_cannot_be_read(void **s
         script_expect(s, BE_GET, "k#", BE_HIT, heads[i]);
         script_expect(s, BE_APPEND, "k#", BE_STORED, NULL);
         script_expect(s, BE_GET, "k#", BE_REFUSED, NULL);
-        struct be_request *append = rig_take(&s->rig, BE_APPEND, "k#");
-        struct slice entry = append->value;
+        struct list_request *append = rig_take(&s->rig, BE_APPEND, "k#");
+        struct slice entry = append->be.value;
         assert_true(slice_starts_with(entry, SLICE_LIT("~26:")));
         entry = slice_make(entry.p + 4 + 13, entry.len - 4 - 13);
         assert_true(slice_starts_with(entry, SLICE_LIT(".0.")));
@@ -259,8 +259,8 @@ static void test_names_of_a_dead_proxy_are_deleted(void **state)
     script_submit(s, LIST_COMPACT, NULL, 0);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
-    struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
-    assert_true(slice_equal(cas->value, SLICE_LIT("^1 -" FIRST_RUN ".2\n+1:a")));
+    struct list_request *cas = rig_take(&s->rig, BE_CAS, "k#");
+    assert_true(slice_equal(cas->be.value, SLICE_LIT("^1 -" FIRST_RUN ".2\n+1:a")));
     answer(s, cas, BE_STORED, NULL);
     head = "^1 -" FIRST_RUN ".2\n+1:a";
     script_expect(s, BE_GET, "k#", BE_HIT, head);
@@ -268,7 +268,7 @@ static void test_names_of_a_dead_proxy_are_deleted(void **state)
     script_expect(s, BE_DELETE, "k#" FIRST_RUN ".1", BE_NOT_FOUND, NULL);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
     cas = rig_take(&s->rig, BE_CAS, "k#");
-    assert_true(slice_equal(cas->value, SLICE_LIT("^1\n+1:a")));
+    assert_true(slice_equal(cas->be.value, SLICE_LIT("^1\n+1:a")));
     answer(s, cas, BE_STORED, NULL);
     script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a");
     script_expect_done(s, LIST_OK);
@@ -277,24 +277,24 @@ static void test_names_of_a_dead_proxy_are_deleted(void **state)
 /* Answers the requests of collecting as a server would on which these names have an item: those
  * below so many of the run of that letter. Returns the next request that is none of these. counts:
  * by verb. */
-static struct be_request *serve_collecting(struct script *s, const uint32_t stored[128],
-                                           uint64_t counts[BE_DELETE + 1])
+static struct list_request *serve_collecting(struct script *s, const uint32_t stored[128],
+                                             uint64_t counts[BE_DELETE + 1])
 {
     for (;;) {
-        struct be_request *r = engine_take_request(s->rig.engine);
+        struct list_request *r = engine_take_request(s->rig.engine);
         if (r == NULL) {
             (void)engine_run(s->rig.engine, s->rig.now);
             r = engine_take_request(s->rig.engine);
             assert_non_null(r);
         }
-        if (r->key_len < 4) {
+        if (r->be.key.len < 4) {
             return r;
         }
         uint64_t number = 0;
-        struct slice digits = slice_make(r->key + 16, r->key_len - 16u);
+        struct slice digits = slice_make(r->key + 16, r->be.key.len - 16u);
         assert_true(slice_to_u64(digits, &number));
         bool there = number < stored[(unsigned char)r->key[2]];
-        counts[r->verb]++;
+        counts[r->be.verb]++;
         answer(s, r, there ? BE_DELETED : BE_NOT_FOUND, NULL);
     }
 }
@@ -309,12 +309,12 @@ static void test_deleting_stops_where_nothing_is(void **state)
     const uint32_t stored[128] = {['a'] = 20000};
     script_submit(s, LIST_COMPACT, NULL, 0);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
-    struct be_request *r = serve_collecting(s, stored, counts);
-    assert_int_equal(r->verb, BE_GET);
+    struct list_request *r = serve_collecting(s, stored, counts);
+    assert_int_equal(r->be.verb, BE_GET);
     assert_int_equal(counts[BE_DELETE], 20000 + 65536);
     answer(s, r, BE_HIT, head);
-    struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
-    assert_true(slice_equal(cas->value, SLICE_LIT("^1\n")));
+    struct list_request *cas = rig_take(&s->rig, BE_CAS, "k#");
+    assert_true(slice_equal(cas->be.value, SLICE_LIT("^1\n")));
     answer(s, cas, BE_STORED, NULL);
 }
 
@@ -328,12 +328,12 @@ static void test_collecting_leaves_what_is_too_much(void **state)
     const uint32_t stored[128] = {0};
     script_submit(s, LIST_COMPACT, NULL, 0);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
-    struct be_request *r = serve_collecting(s, stored, counts);
+    struct list_request *r = serve_collecting(s, stored, counts);
     assert_int_equal(counts[BE_DELETE], 65536);
     answer(s, r, BE_HIT, head);
-    struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
+    struct list_request *cas = rig_take(&s->rig, BE_CAS, "k#");
     assert_true(
-        slice_equal(cas->value, SLICE_LIT("^1 -" SECOND_RUN ".9999999 -ccccccccccccc.5\n")));
+        slice_equal(cas->be.value, SLICE_LIT("^1 -" SECOND_RUN ".9999999 -ccccccccccccc.5\n")));
     answer(s, cas, BE_STORED, NULL);
     script_expect_done(s, LIST_SERVER_ERROR);
     assert_string_equal(s->call.error, "the head names more garbage than can exist: "
@@ -354,8 +354,8 @@ static void test_compaction_goes_on_without_collecting(void **state)
     script_expect(s, BE_CAS, "k#", BE_STORED, NULL);
     script_expect(s, BE_GET, "k#", BE_HIT, "^1 -" FIRST_RUN ".1\n+1:a-1:a+1:b-1:b");
     script_expect(s, BE_GET, "k#", BE_HIT, "^1 -" FIRST_RUN ".1\n+1:a-1:a+1:b-1:b");
-    struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
-    assert_true(slice_equal(cas->value, SLICE_LIT("^1 -" FIRST_RUN ".1\n")));
+    struct list_request *cas = rig_take(&s->rig, BE_CAS, "k#");
+    assert_true(slice_equal(cas->be.value, SLICE_LIT("^1 -" FIRST_RUN ".1\n")));
     answer(s, cas, BE_STORED, NULL);
     script_expect(s, BE_GET, "k#", BE_HIT, "^1 -" FIRST_RUN ".1\n");
     script_expect_done(s, LIST_SERVER_ERROR);
@@ -406,14 +406,14 @@ static void test_compact_of_a_head_on_disk(void **state)
     script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
     script_expect(s, BE_APPEND, "k#", BE_NOT_STORED, NULL);
     script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
-    struct be_request *request = rig_take(&s->rig, BE_CAS, "k#");
-    assert_true(slice_starts_with(request->value, SLICE_LIT("^1\n+1:a+1:b~")));
-    snprintf(head, sizeof head, "%.*s", SLICE_ARGS(request->value));
+    struct list_request *request = rig_take(&s->rig, BE_CAS, "k#");
+    assert_true(slice_starts_with(request->be.value, SLICE_LIT("^1\n+1:a+1:b~")));
+    snprintf(head, sizeof head, "%.*s", SLICE_ARGS(request->be.value));
     answer(s, request, BE_STORED, NULL);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
     request = engine_take_request(s->rig.engine);
     assert_non_null(request);
-    assert_int_equal(request->verb, BE_ADD);
+    assert_int_equal(request->be.verb, BE_ADD);
     answer(s, request, BE_STORED, NULL);
     script_expect(s, BE_CAS, "k#", BE_STORED, NULL);
     script_expect(s, BE_GET, "k#", BE_MISS, NULL);
@@ -466,8 +466,8 @@ static void test_change_beside_a_conversion_is_in_doubt(void **state)
     script_expect(s, BE_GET, "follow-k", BE_HIT, "a,b,x,"); /* is it the list's? */
     script_expect(s, BE_GET, "unfollow-k", BE_MISS, NULL);
     script_expect(s, BE_SIZE, "follow-k", BE_HIT, "");
-    struct be_request *adds = rig_take(&s->rig, BE_DELETE, "follow-k");
-    struct be_request *deletes = rig_take(&s->rig, BE_DELETE, "unfollow-k");
+    struct list_request *adds = rig_take(&s->rig, BE_DELETE, "follow-k");
+    struct list_request *deletes = rig_take(&s->rig, BE_DELETE, "unfollow-k");
     answer(s, adds, BE_DELETED, NULL);
     answer(s, deletes, BE_NOT_FOUND, NULL);
     script_expect(s, BE_GET, "k", BE_DOWN, NULL);
@@ -489,10 +489,10 @@ static void test_conversion_without_room_leaves_nothing(void **state)
     script_expect(s, BE_GET, "k", BE_HIT, "a,b,");
     script_expect(s, BE_GET, "k", BE_HIT, "a,b,");
     char sublist[KEY_BYTES_MAX + 1] = "";
-    struct be_request *request = engine_take_request(s->rig.engine);
+    struct list_request *request = engine_take_request(s->rig.engine);
     assert_non_null(request);
-    memcpy(sublist, request->key, request->key_len);
-    assert_int_equal(request->verb, BE_ADD);
+    memcpy(sublist, request->key, request->be.key.len);
+    assert_int_equal(request->be.verb, BE_ADD);
     answer(s, request, BE_STORED, NULL);
     script_expect(s, BE_CAS, "k", BE_NO_MEMORY, NULL);
     script_expect(s, BE_DELETE, sublist, BE_DELETED, NULL);
@@ -512,8 +512,8 @@ static void test_short_copy_begins_anew(void **state)
     script_expect(s, BE_GET, "s#" FIRST_RUN ".1", BE_MISS, NULL);
     script_expect(s, BE_GET, "s#", BE_HIT, "^1\n+1:b");
     script_expect(s, BE_GET, "k#", BE_MISS, NULL);
-    struct be_request *add = rig_take(&s->rig, BE_ADD, "k#");
-    assert_true(slice_equal(add->value, SLICE_LIT("^1\n+1:b")));
+    struct list_request *add = rig_take(&s->rig, BE_ADD, "k#");
+    assert_true(slice_equal(add->be.value, SLICE_LIT("^1\n+1:b")));
     answer(s, add, BE_STORED, NULL);
     script_expect_done(s, LIST_OK);
     assert_int_equal(s->call.number, 1);

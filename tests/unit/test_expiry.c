@@ -27,12 +27,12 @@ static void submit(struct script *s, enum list_verb verb)
     script_submit(s, verb, &item, verb == LIST_ADDX ? 1 : 0);
 }
 
-static struct be_request *expect(struct script *s, enum be_verb verb, const char *key)
+static struct list_request *expect(struct script *s, enum be_verb verb, const char *key)
 {
     return rig_take(&s->rig, verb, key);
 }
 
-static void answer(struct script *s, struct be_request *request, enum be_status status,
+static void answer(struct script *s, struct list_request *request, enum be_status status,
                    const char *value, int64_t ttl_s)
 {
     rig_answer(&s->rig, request, status, value, ttl_s);
@@ -40,7 +40,7 @@ static void answer(struct script *s, struct be_request *request, enum be_status 
 
 /* The three questions, which go out together, to where the head is. */
 struct look {
-    struct be_request *first, *item, *second;
+    struct list_request *first, *item, *second;
 };
 
 static struct look expect_look(struct script *s)
@@ -49,9 +49,9 @@ static struct look expect_look(struct script *s)
     look.first = expect(s, BE_GET, "mclistd#clock.0");
     look.item = expect(s, BE_TIME, "k#");
     look.second = expect(s, BE_GET, "mclistd#clock.1");
-    assert_true(slice_equal(be_placement(look.first), SLICE_LIT("k#")));
-    assert_true(slice_equal(be_placement(look.item), SLICE_LIT("k#")));
-    assert_true(slice_equal(be_placement(look.second), SLICE_LIT("k#")));
+    assert_true(slice_equal(request_placement(look.first), SLICE_LIT("k#")));
+    assert_true(slice_equal(request_placement(look.item), SLICE_LIT("k#")));
+    assert_true(slice_equal(request_placement(look.second), SLICE_LIT("k#")));
     return look;
 }
 
@@ -72,9 +72,9 @@ static void change(struct script *s, int64_t left_s)
 
 static void expect_write(struct script *s, int32_t exptime)
 {
-    struct be_request *cas = expect(s, BE_CAS, "k#");
-    assert_int_equal(cas->exptime, exptime);
-    assert_true(slice_equal(cas->value, SLICE_LIT(HEAD "+1:b")));
+    struct list_request *cas = expect(s, BE_CAS, "k#");
+    assert_int_equal(cas->be.exptime, exptime);
+    assert_true(slice_equal(cas->be.value, SLICE_LIT(HEAD "+1:b")));
     answer(s, cas, BE_STORED, NULL, -1);
 }
 
@@ -126,10 +126,10 @@ static void no_time_is_beyond_what_memcached_reads(void **state)
 static void expect_new_clock(struct script *s, enum be_verb verb, const char *key,
                              enum be_status status)
 {
-    struct be_request *r = expect(s, verb, key);
-    assert_true(slice_equal(be_placement(r), SLICE_LIT("k#")));
-    assert_true(r->exptime > NOW_S);
-    assert_int_equal(clock_value_read(r->value, r->flags), r->exptime);
+    struct list_request *r = expect(s, verb, key);
+    assert_true(slice_equal(request_placement(r), SLICE_LIT("k#")));
+    assert_true(r->be.exptime > NOW_S);
+    assert_int_equal(clock_value_read(r->be.value, r->be.flags), r->be.exptime);
     answer(s, r, status, NULL, -1);
 }
 
@@ -182,10 +182,10 @@ static void a_clock_that_never_agrees_is_given_up(void **state)
         if (s->call.status != LIST_OK) {
             break;
         }
-        struct be_request *r;
+        struct list_request *r;
         while ((r = engine_take_request(s->rig.engine)) != NULL) {
-            bool first = r->key[r->key_len - 1] == '0';
-            enum be_status status = r->verb < BE_ADD ? BE_HIT : BE_STORED;
+            bool first = r->key[r->be.key.len - 1] == '0';
+            enum be_status status = r->be.verb < BE_ADD ? BE_HIT : BE_STORED;
             answer(s, r, status, first ? FIRST_VALUE : SECOND_VALUE, 100);
         }
     }
@@ -242,8 +242,8 @@ static void a_list_that_has_gone_meanwhile_is_not_written(void **state)
     answer(s, look.item, BE_MISS, NULL, -1);
     answer(s, look.second, BE_HIT, SECOND_VALUE, SECOND_LEFT_S);
     answer(s, expect(s, BE_GET, "k#"), BE_MISS, NULL, -1);
-    struct be_request *add = expect(s, BE_ADD, "k#");
-    assert_int_equal(add->exptime, 0);
+    struct list_request *add = expect(s, BE_ADD, "k#");
+    assert_int_equal(add->be.exptime, 0);
     answer(s, add, BE_STORED, NULL, -1);
     script_expect_done(s, LIST_OK);
 }
@@ -257,13 +257,13 @@ static void a_list_that_moves_takes_its_time_along(void **state)
     s->rig.config->lists[0].migrate = MIGRATE_NATIVE;
     submit(s, LIST_GET);
     answer(s, expect(s, BE_GET, "k"), BE_HIT, moved, 100);
-    struct be_request *first = expect(s, BE_GET, "mclistd#clock.0");
-    struct be_request *item = expect(s, BE_TIME, "k");
-    struct be_request *second = expect(s, BE_GET, "mclistd#clock.1");
-    assert_true(slice_equal(be_placement(first), SLICE_LIT("k")));
+    struct list_request *first = expect(s, BE_GET, "mclistd#clock.0");
+    struct list_request *item = expect(s, BE_TIME, "k");
+    struct list_request *second = expect(s, BE_GET, "mclistd#clock.1");
+    assert_true(slice_equal(request_placement(first), SLICE_LIT("k")));
     answer_look(s, (struct look){first, item, second}, FIRST_LEFT_S, 97, SECOND_LEFT_S);
-    struct be_request *add = expect(s, BE_ADD, "k#");
-    assert_int_equal(add->exptime, NOW_S + 97);
+    struct list_request *add = expect(s, BE_ADD, "k#");
+    assert_int_equal(add->be.exptime, NOW_S + 97);
     answer(s, add, BE_STORED, NULL, -1);
 }
 
@@ -296,18 +296,18 @@ static void a_flip_sees_the_announcement_that_waited_for_the_clock(void **state)
     answer(s, expect(s, BE_APPEND, "k#"), BE_NOT_STORED, NULL, -1);
     answer(s, expect(s, BE_GET, "k#"), BE_HIT, "^1\n+1:a+1:b", 7);
     answer_look(s, expect_look(s), FIRST_LEFT_S, 7, SECOND_LEFT_S);
-    struct be_request *cas = expect(s, BE_CAS, "k#");
-    snprintf(head, sizeof head, "%.*s", SLICE_ARGS(cas->value));
+    struct list_request *cas = expect(s, BE_CAS, "k#");
+    snprintf(head, sizeof head, "%.*s", SLICE_ARGS(cas->be.value));
     answer(s, cas, BE_STORED, NULL, -1);
     answer(s, expect(s, BE_GET, "k#"), BE_HIT, head, 7);
     answer_look(s, expect_look(s), FIRST_LEFT_S, 7, SECOND_LEFT_S);
-    struct be_request *sublist = engine_take_request(s->rig.engine);
+    struct list_request *sublist = engine_take_request(s->rig.engine);
     assert_non_null(sublist);
-    assert_int_equal(sublist->verb, BE_ADD);
+    assert_int_equal(sublist->be.verb, BE_ADD);
     answer(s, sublist, BE_STORED, NULL, -1);
     answer_look(s, expect_look(s), FIRST_LEFT_S, 7, SECOND_LEFT_S);
     cas = expect(s, BE_CAS, "k#");
-    assert_null(memchr(cas->value.p, '~', cas->value.len));
+    assert_null(memchr(cas->be.value.p, '~', cas->be.value.len));
     answer(s, cas, BE_STORED, NULL, -1);
     answer(s, expect(s, BE_GET, "k#"), BE_MISS, NULL, -1);
     script_expect_done(s, LIST_OK);

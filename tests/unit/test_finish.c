@@ -76,20 +76,20 @@ static void ask(struct world *w, size_t worker, enum list_verb verb, const char 
 }
 
 /* What the server makes of a request. */
-static void carry_out(struct world *w, const struct be_request *request, struct be_reply *reply)
+static void carry_out(struct world *w, const struct list_request *request, struct be_reply *reply)
 {
-    assert_int_equal(request->key_len, 2);
+    assert_int_equal(request->be.key.len, 2);
     size_t i = (size_t)(request->key[0] - 'a');
     assert_true(i < KEYS && request->key[1] == '#');
     char *head = w->heads[i];
     bool there = head[0] != '\0';
-    size_t len = request->value.len;
+    size_t len = request->be.value.len;
     *reply = (struct be_reply){.epoch = 1, .ttl_s = -1, .cas = w->cas[i]};
-    switch (request->verb) {
+    switch (request->be.verb) {
     case BE_GET:
     case BE_SIZE:
         reply->status = there ? BE_HIT : BE_MISS;
-        if (there && request->verb == BE_GET) {
+        if (there && request->be.verb == BE_GET) {
             reply->block = block_new(strlen(head));
             block_append(&reply->block, head, strlen(head));
             reply->value = slice_make(reply->block->data, reply->block->used);
@@ -99,7 +99,7 @@ static void carry_out(struct world *w, const struct be_request *request, struct 
     case BE_ADD:
         reply->status = there ? BE_NOT_STORED : BE_STORED;
         if (!there) {
-            snprintf(head, sizeof w->heads[i], "%.*s", (int)len, request->value.p);
+            snprintf(head, sizeof w->heads[i], "%.*s", (int)len, request->be.value.p);
             w->cas[i]++;
         }
         return;
@@ -107,21 +107,24 @@ static void carry_out(struct world *w, const struct be_request *request, struct 
         reply->status = there ? BE_STORED : BE_NOT_STORED;
         if (there) {
             snprintf(head + strlen(head), sizeof w->heads[i] - strlen(head), "%.*s", (int)len,
-                     request->value.p);
+                     request->be.value.p);
             w->cas[i]++;
         }
         return;
     case BE_CAS:
     case BE_CAS_DELETE:
-        reply->status = !there ? BE_NOT_FOUND : request->cas == w->cas[i] ? BE_STORED : BE_EXISTS;
+        reply->status = !there                         ? BE_NOT_FOUND
+                        : request->be.cas == w->cas[i] ? BE_STORED
+                                                       : BE_EXISTS;
         if (reply->status == BE_STORED) {
-            len = request->verb == BE_CAS ? len : 0;
-            snprintf(head, sizeof w->heads[i], "%.*s", (int)len, len > 0 ? request->value.p : "");
+            len = request->be.verb == BE_CAS ? len : 0;
+            snprintf(head, sizeof w->heads[i], "%.*s", (int)len,
+                     len > 0 ? request->be.value.p : "");
             w->cas[i]++;
         }
         return;
     default:
-        fail_msg("the engine sends a request that no test is about: %d", request->verb);
+        fail_msg("the engine sends a request that no test is about: %d", request->be.verb);
     }
 }
 
@@ -129,7 +132,7 @@ static bool step(struct world *w, size_t worker)
 {
     struct rig *rig = &w->rigs[worker];
     uint64_t next_us = engine_run(rig->engine, rig->now);
-    struct be_request *request = engine_take_request(rig->engine);
+    struct list_request *request = engine_take_request(rig->engine);
     w->called[worker] = w->called[worker] || engine_take_done(rig->engine) != NULL;
     if (request == NULL) {
         if (!engine_busy(rig->engine) || next_us == UINT64_MAX) {

@@ -23,8 +23,8 @@ static void delete_items(struct script *s, enum be_status last)
 
 static void expect_write(struct script *s, const char *value)
 {
-    struct be_request *write = rig_take(&s->rig, BE_CAS, "k#");
-    assert_true(slice_equal(write->value, slice_of(value)));
+    struct list_request *write = rig_take(&s->rig, BE_CAS, "k#");
+    assert_true(slice_equal(write->be.value, slice_of(value)));
     rig_answer(&s->rig, write, BE_STORED, NULL, -1);
 }
 
@@ -65,8 +65,8 @@ static void find_head(struct script *s, const char *value, uint64_t cas)
 static void take_mark(struct script *s, const char *log, const char *behind, char marked[128],
                       char found[160])
 {
-    struct be_request *mark = rig_take(&s->rig, BE_APPEND, "k#");
-    snprintf(marked, 128, "%s%.*s", log, SLICE_ARGS(mark->value));
+    struct list_request *mark = rig_take(&s->rig, BE_APPEND, "k#");
+    snprintf(marked, 128, "%s%.*s", log, SLICE_ARGS(mark->be.value));
     snprintf(found, 160, "%s%s", marked, behind);
     rig_answer(&s->rig, mark, BE_STORED, NULL, -1);
 }

@@ -99,10 +99,10 @@ static void ask(struct index_test *t, struct op_asker *o, size_t i, bool range,
     }
 }
 
-static struct be_request *next_request(struct index_test *t)
+static struct list_request *next_request(struct index_test *t)
 {
     struct engine *e = t->rig.engine;
-    struct be_request *r = engine_take_request(e);
+    struct list_request *r = engine_take_request(e);
     for (unsigned turns = 0; r == NULL && turns < 100; turns++) {
         (void)engine_run(e, t->rig.now);
         r = engine_take_request(e);
@@ -110,10 +110,10 @@ static struct be_request *next_request(struct index_test *t)
     return r;
 }
 
-static void give_sublist(struct index_test *t, struct be_request *r)
+static void give_sublist(struct index_test *t, struct list_request *r)
 {
-    assert_int_equal(r->verb, BE_GET);
-    struct slice key = slice_make(r->key, r->key_len);
+    assert_int_equal(r->be.verb, BE_GET);
+    struct slice key = r->be.key;
     bool first = slice_equal(key, SLICE_LIT("k#" RUN ".0"));
     assert_true(first || slice_equal(key, SLICE_LIT("k#" RUN ".1")));
     rig_answer(&t->rig, r, BE_HIT, first ? FIRST_SUBLIST : SECOND_SUBLIST, -1);
@@ -142,7 +142,7 @@ static void test_calls_of_one_head_that_come_meanwhile(void **state)
         op_run(t->rig.engine, &o->op);
         ask(t, o, 0, i / 2 == 1, &items[0]);
         bool asked_both = false;
-        struct be_request *r;
+        struct list_request *r;
         for (unsigned n = 0; (r = next_request(t)) != NULL; n++) {
             if (n == SUBLISTS_OF_THE_INDEX) {
                 assert_false(o->questions[0].read->done);

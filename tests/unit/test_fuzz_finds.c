@@ -29,7 +29,7 @@ static int setup(void **state)
 }
 
 /* Answers a read with that value. */
-static void answer_value(struct script *s, struct be_request *request, struct slice value)
+static void answer_value(struct script *s, struct list_request *request, struct slice value)
 {
     struct be_reply reply = {.status = BE_HIT, .cas = 7, .epoch = 1, .ttl_s = -1, .caps = &caps};
     reply.block = block_of(value);
@@ -40,14 +40,14 @@ static void answer_value(struct script *s, struct be_request *request, struct sl
 }
 
 /* Answers a read of the head with value, all else with STORED; there are no sublists. */
-static void answer(struct script *s, struct be_request *request, struct slice value)
+static void answer(struct script *s, struct list_request *request, struct slice value)
 {
-    bool head = request->key[request->key_len - 1] == '#';
-    if (request->verb == BE_GET && head) {
+    bool head = request->key[request->be.key.len - 1] == '#';
+    if (request->be.verb == BE_GET && head) {
         answer_value(s, request, value);
         return;
     }
-    struct be_reply reply = {.status = request->verb == BE_GET ? BE_MISS : BE_STORED,
+    struct be_reply reply = {.status = request->be.verb == BE_GET ? BE_MISS : BE_STORED,
                              .cas = 7,
                              .epoch = 1,
                              .caps = &caps};
@@ -57,7 +57,7 @@ static void answer(struct script *s, struct be_request *request, struct slice va
 /* The same until nothing is asked any more. */
 static void answer_all(struct script *s, struct slice value)
 {
-    struct be_request *request;
+    struct list_request *request;
     for (int i = 0; i < 1000; i++) {
         (void)engine_run(s->rig.engine, s->rig.now);
         if ((request = engine_take_request(s->rig.engine)) == NULL) {
@@ -70,7 +70,7 @@ static void answer_all(struct script *s, struct slice value)
 /* The server is down: no request is sent, until nothing is asked any more. */
 static void answer_down(struct script *s)
 {
-    struct be_request *request;
+    struct list_request *request;
     (void)engine_run(s->rig.engine, s->rig.now);
     while ((request = engine_take_request(s->rig.engine)) != NULL) {
         struct be_reply down = {.status = BE_DOWN, .text = "down, nothing done"};
@@ -147,13 +147,13 @@ static void test_lstat_of_billions_of_sublists_ends(void **state)
 static void test_run_named_twice_is_read(void **state)
 {
     struct script *s = *state;
-    struct be_request *request;
+    struct list_request *request;
     script_submit(s, LIST_LEN, NULL, 0);
     alarm(10); /* ends the program */
     for (int i = 0; i < 100 && engine_take_done(s->rig.engine) == NULL; i++) {
         (void)engine_run(s->rig.engine, s->rig.now);
         while ((request = engine_take_request(s->rig.engine)) != NULL) {
-            bool head = request->key[request->key_len - 1] == '#';
+            bool head = request->key[request->be.key.len - 1] == '#';
             answer_value(s, request,
                          head ? SLICE_LIT("^1 " FIRST_RUN ".1:18:1 " FIRST_RUN ".1:18:1\n")
                               : SLICE_LIT("^1 0000000001\n+1:a"));

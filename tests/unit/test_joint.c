@@ -61,7 +61,7 @@ static void submit(struct joint_test *t, enum list_verb verb, size_t count)
 static void expect(struct joint_test *t, enum be_verb verb, const char *key, enum be_status status,
                    const char *value, uint64_t cas, uint64_t epoch)
 {
-    struct be_request *request = rig_take(&t->rig, verb, key);
+    struct list_request *request = rig_take(&t->rig, verb, key);
     struct be_reply reply = {.status = status, .cas = cas, .epoch = epoch, .ttl_s = -1};
     if (value != NULL) {
         reply.block = block_new(strlen(value));
@@ -179,9 +179,9 @@ static void test_two_missing_lists(void **state)
     expect(t, BE_GET, "c#", BE_MISS, NULL, 0, 1);
     expect(t, BE_SIZE, "a#", BE_HIT, NULL, 7, 1);
     expect(t, BE_SIZE, "b#", BE_HIT, NULL, 11, 1);
-    struct be_request *removal = rig_take(&t->rig, BE_CAS_DELETE, "b#");
-    assert_int_equal(removal->cas, 11);
-    assert_int_equal(removal->epoch, 1);
+    struct list_request *removal = rig_take(&t->rig, BE_CAS_DELETE, "b#");
+    assert_int_equal(removal->be.cas, 11);
+    assert_int_equal(removal->be.epoch, 1);
     expect_done(t, LIST_OK, 1);
     rig_answer(&t->rig, removal, BE_STORED, NULL, -1);
     expect_rest(t);
@@ -193,8 +193,8 @@ static void test_a_head_that_is_made_has_the_cap(void **state)
     struct joint_test *t = *state;
     t->rig.config->lists[0].max_items = 2;
     expect_two_missing(t);
-    struct be_request *made = rig_take(&t->rig, BE_ADD, "b#");
-    assert_true(slice_equal(made->value, slice_of("^1 #2.drop\n")));
+    struct list_request *made = rig_take(&t->rig, BE_ADD, "b#");
+    assert_true(slice_equal(made->be.value, slice_of("^1 #2.drop\n")));
     rig_answer(&t->rig, made, BE_STORED, NULL, -1);
     expect(t, BE_GET, "b#", BE_HIT, "^1 #2.drop\n", 11, 1);
     expect(t, BE_GET, "c#", BE_MISS, NULL, 0, 1);
@@ -217,7 +217,7 @@ static void test_no_head_with_a_time_where_none_is_told(void **state)
     for (unsigned i = 0; i < 2; i++) {
         struct be_reply reply = {
             .status = BE_MISS, .epoch = 1, .ttl_s = -1, .no_times = true, .caps = &caps};
-        struct be_request *request = rig_take(&t->rig, BE_GET, i == 0 ? "b#" : "c#");
+        struct list_request *request = rig_take(&t->rig, BE_GET, i == 0 ? "b#" : "c#");
         engine_reply(t->rig.engine, request, &reply, t->rig.now);
     }
     expect(t, BE_GET, "mclistd#clock.0", BE_MISS, NULL, 0, 1);
@@ -246,7 +246,7 @@ static void test_a_deadline_leaves_no_head(void **state)
     t->call.deadline_us = t->rig.now.mono_us + 1000;
     expect_two_missing(t);
     expect(t, BE_ADD, "b#", BE_STORED, NULL, 0, 1);
-    struct be_request *look = rig_take(&t->rig, BE_GET, "b#");
+    struct list_request *look = rig_take(&t->rig, BE_GET, "b#");
     t->rig.now.mono_us += 2000;
     (void)engine_run(t->rig.engine, t->rig.now);
     assert_ptr_equal(engine_take_done(t->rig.engine), &t->call);
@@ -270,7 +270,7 @@ static void test_a_deadline_in_a_comparison_that_made_a_head(void **state)
     expect(t, BE_GET, "c#", BE_MISS, NULL, 0, 1);
     expect(t, BE_SIZE, "a#", BE_HIT, NULL, 7, 1);
     expect(t, BE_SIZE, "b#", BE_HIT, NULL, 11, 1);
-    struct be_request *sublist = rig_take(&t->rig, BE_GET, "a#" RUN ".0");
+    struct list_request *sublist = rig_take(&t->rig, BE_GET, "a#" RUN ".0");
     t->rig.now.mono_us += 2000;
     (void)engine_run(t->rig.engine, t->rig.now);
     assert_ptr_equal(engine_take_done(t->rig.engine), &t->call);

@@ -16,9 +16,9 @@ static void test_lease_of_nothing(void **state)
     char value[64];
     ask_lease(s, 10);
     script_expect(s, BE_GET, "k#", BE_MISS, NULL);
-    struct be_request *request = rig_take(&s->rig, BE_ADD, "k#");
-    snprintf(value, sizeof value, "%.*s", SLICE_ARGS(request->value));
-    assert_int_equal(request->exptime, 70);
+    struct list_request *request = rig_take(&s->rig, BE_ADD, "k#");
+    snprintf(value, sizeof value, "%.*s", SLICE_ARGS(request->be.value));
+    assert_int_equal(request->be.exptime, 70);
     rig_answer(&s->rig, request, BE_STORED, NULL, -1);
     script_expect_done(s, LIST_OK);
     char expected[64];
@@ -56,10 +56,10 @@ static void test_lease_that_is_over(void **state)
     char expected[64];
     ask_lease(s, 10);
     show_head(s, OVER "+1:y", 20);
-    struct be_request *request = rig_take(&s->rig, BE_CAS, "k#");
+    struct list_request *request = rig_take(&s->rig, BE_CAS, "k#");
     char value[64];
-    snprintf(value, sizeof value, "%.*s", SLICE_ARGS(request->value));
-    assert_int_equal(request->exptime, 70);
+    snprintf(value, sizeof value, "%.*s", SLICE_ARGS(request->be.value));
+    assert_int_equal(request->be.exptime, 70);
     rig_answer(&s->rig, request, BE_STORED, NULL, -1);
     script_expect_done(s, LIST_OK);
     assert_int_not_equal(s->call.number, 77);
@@ -74,8 +74,8 @@ static void test_lease_beside_names_does_not_expire(void **state)
     struct script *s = *state;
     ask_lease(s, 10);
     show_head(s, OVER YOUNG, -1);
-    struct be_request *request = rig_take(&s->rig, BE_CAS, "k#");
-    assert_int_equal(request->exptime, 0);
+    struct list_request *request = rig_take(&s->rig, BE_CAS, "k#");
+    assert_int_equal(request->be.exptime, 0);
     rig_answer(&s->rig, request, BE_STORED, NULL, -1);
     script_expect_done(s, LIST_OK);
 }

@@ -40,8 +40,8 @@ struct world;
 
 /* A request that was sent, and its answer on the way back. */
 struct sent {
-    struct be_request copy;
-    struct be_request *original; /* NULL: its proxy has died */
+    struct list_request copy;
+    struct list_request *original; /* NULL: its proxy has died */
     struct world *world;
     unsigned proxy;
     bool executed;
@@ -52,7 +52,7 @@ enum call_kind { CALL_ADD, CALL_READ };
 
 /* What a proxy is asked for; one call at a time. */
 struct call {
-    struct be_request request;
+    struct list_request request;
     char room[ROOM];
     enum call_kind kind;
     unsigned item;
@@ -100,10 +100,10 @@ static void store(struct world *w, struct stored *at, struct block *value, uint3
     at->cas = ++w->last_cas;
 }
 
-static enum be_status carry_out(struct world *w, struct stored *at, const struct be_request *r,
+static enum be_status carry_out(struct world *w, struct stored *at, const struct list_request *r,
                                 struct be_reply *reply)
 {
-    switch ((int)r->verb) {
+    switch ((int)r->be.verb) {
     case BE_GET:
         if (at->value == NULL) {
             return BE_MISS;
@@ -118,20 +118,20 @@ static enum be_status carry_out(struct world *w, struct stored *at, const struct
         if (at->value != NULL) {
             return BE_NOT_STORED;
         }
-        store(w, at, joined(r->value, SLICE_NONE), r->flags);
+        store(w, at, joined(r->be.value, SLICE_NONE), r->be.flags);
         return BE_STORED;
     case BE_CAS:
     case BE_CAS_DELETE:
         if (at->value == NULL) {
             return BE_NOT_FOUND;
         }
-        if (at->cas != r->cas) {
+        if (at->cas != r->be.cas) {
             return BE_EXISTS;
         }
-        store(w, at, r->verb == BE_CAS ? joined(r->value, SLICE_NONE) : NULL, r->flags);
+        store(w, at, r->be.verb == BE_CAS ? joined(r->be.value, SLICE_NONE) : NULL, r->be.flags);
         return BE_STORED;
     default:
-        fail_msg("verb %d", (int)r->verb);
+        fail_msg("verb %d", (int)r->be.verb);
         return BE_REFUSED;
     }
 }
@@ -147,7 +147,7 @@ static void take_off(struct world *w, size_t at)
 {
     struct sent *s = w->under_way[at];
     block_unref(&s->reply.block);
-    block_unref(&s->copy.block);
+    block_unref(&s->copy.be.block);
     free(s);
     w->under_way[at] = w->under_way[--w->under_way_count];
 }
@@ -171,14 +171,14 @@ static void check_read(struct world *w, struct call *call, struct slice value)
 static void ask(struct test_proxy *p, enum be_verb verb, const char *begin)
 {
     struct call *c = &p->call;
-    block_unref(&c->request.block);
-    c->request = (struct be_request){.verb = verb, .key_len = 2, .placement_len = 2};
-    memcpy(c->request.key, "k#", 2);
+    block_unref(&c->request.be.block);
+    c->request = (struct list_request){.key = "k#", .be.verb = verb};
+    request_set_key(&c->request, 2);
     if (verb != BE_GET) {
         char text[32];
         int n = snprintf(text, sizeof text, "%s+2:%02u", begin, c->item);
-        c->request.block = joined(slice_make(text, (size_t)n), SLICE_NONE);
-        c->request.value = slice_make(c->request.block->data, c->request.block->used);
+        c->request.be.block = joined(slice_make(text, (size_t)n), SLICE_NONE);
+        c->request.be.value = slice_make(c->request.be.block->data, c->request.be.block->used);
     }
     moving_submit(p->moving, &c->request, false);
 }
@@ -198,7 +198,7 @@ static void begin_call(struct test_proxy *p)
     }
 }
 
-static void on_done(void *arg, struct be_request *request, const struct be_reply *reply)
+static void on_done(void *arg, struct list_request *request, const struct be_reply *reply)
 {
     struct test_proxy *p = arg;
     struct world *w = p->world;
@@ -232,13 +232,13 @@ static void on_done(void *arg, struct be_request *request, const struct be_reply
 static void send_all(struct world *w, unsigned proxy)
 {
     struct test_proxy *p = &w->proxies[proxy];
-    struct be_request *r;
+    struct list_request *r;
     while (p->moving != NULL && (r = moving_take_request(p->moving)) != NULL) {
         struct sent *s = calloc(1, sizeof *s);
         CHECK(s != NULL && w->under_way_count < UNDER_WAY_MAX);
         *s = (struct sent){.copy = *r, .original = r, .world = w, .proxy = proxy};
-        if (r->block != NULL) {
-            s->copy.block = block_ref(r->block);
+        if (r->be.block != NULL) {
+            s->copy.be.block = block_ref(r->be.block);
         }
         w->under_way[w->under_way_count++] = s;
     }
@@ -271,7 +271,7 @@ static void die(struct world *w, unsigned proxy)
             }
         }
     }
-    block_unref(&p->call.request.block);
+    block_unref(&p->call.request.be.block);
     moving_destroy(&p->moving);
 }
 
@@ -495,23 +495,21 @@ static void test_a_moved_head_lives_no_longer_than_its_sublists(void **state)
 
 #define LISTS 64 /* more than BYTES_MAX has room for */
 
-static void on_any_done(void *arg, struct be_request *request, const struct be_reply *reply)
+static void on_any_done(void *arg, struct list_request *request, const struct be_reply *reply)
 {
     (void)request;
     (void)reply;
     ++*(unsigned *)arg;
 }
 
-static struct be_request get_of(unsigned list)
+static void make_get(struct list_request *r, unsigned list)
 {
-    struct be_request r = {.verb = BE_GET, .key_len = 4, .placement_len = 4};
-    char key[8];
-    (void)snprintf(key, sizeof key, "k%02u#", list % 100);
-    memcpy(r.key, key, r.key_len);
-    return r;
+    *r = (struct list_request){.be.verb = BE_GET};
+    (void)snprintf(r->key, sizeof r->key, "k%02u#", list % 100);
+    request_set_key(r, 4);
 }
 
-static void reply_with(struct moving *moving, struct be_request *sent, const char *value)
+static void reply_with(struct moving *moving, struct list_request *sent, const char *value)
 {
     struct be_reply reply = reply_of(value);
     moving_reply(moving, sent, &reply);
@@ -521,9 +519,10 @@ static void reply_with(struct moving *moving, struct be_request *sent, const cha
 /* Asks for the list, whose head is on the old server. */
 static void read_list(struct moving *moving, unsigned list, const char *head)
 {
-    struct be_request request = get_of(list);
+    struct list_request request;
+    make_get(&request, list);
     moving_submit(moving, &request, false);
-    struct be_request *sent = moving_take_request(moving);
+    struct list_request *sent = moving_take_request(moving);
     assert_true(sent->is_own && sent->pool_index == 0);
     reply_with(moving, sent, head);
 }
@@ -531,10 +530,11 @@ static void read_list(struct moving *moving, unsigned list, const char *head)
 /* Is it known where the list is? Then what lies beside its head is asked for at once. */
 static bool is_known(struct moving *moving, unsigned list)
 {
-    struct be_request request = get_of(list);
-    memcpy(request.key + request.key_len++, "x", 1);
+    struct list_request request;
+    make_get(&request, list);
+    request.key[request.be.key.len++] = 'x';
     moving_submit(moving, &request, false);
-    struct be_request *sent = moving_take_request(moving);
+    struct list_request *sent = moving_take_request(moving);
     bool known = sent == &request;
     reply_with(moving, sent, "^1\n");
     if (!known) {
@@ -554,17 +554,18 @@ static bool is_asked_for_again(enum be_verb verb, const char *key)
     struct moving *moving =
         moving_create(0, 1, ROOM, BYTES_MAX, &rng, &metrics, on_any_done, &done);
     read_list(moving, 0, "^1\n");
-    struct be_request request = get_of(0);
-    request.verb = verb;
-    request.key_len = strlen(key);
-    request.placement_at = request.key_len;
+    struct list_request request;
+    make_get(&request, 0);
+    request.be.verb = verb;
+    request.be.key.len = strlen(key);
+    request.placement_at = (uint8_t)request.be.key.len;
     memcpy(request.key + request.placement_at, request.key, request.placement_len);
-    memcpy(request.key, key, request.key_len);
+    memcpy(request.key, key, request.be.key.len);
     moving_submit(moving, &request, false);
     assert_ptr_equal(moving_take_request(moving), &request);
     assert_int_equal(request.pool_index, 0);
     reply_with(moving, &request, NULL);
-    struct be_request *sent = moving_take_request(moving);
+    struct list_request *sent = moving_take_request(moving);
     bool again = sent != NULL;
     if (again) {
         reply_with(moving, sent, "^1\n");
@@ -622,8 +623,8 @@ static void test_lists_whose_sublists_are_on_their_way_are_kept(void **state)
     moving_update(moving, MOVING_MOVE, NOW_S);
     for (unsigned i = 0; i < LISTS; i++) {
         read_list(moving, i, "^1 aaaaaaaaaaaaa.1:90:3\n");
-        struct be_request *probe = moving_take_request(moving);
-        assert_true(probe->is_own && probe->verb == BE_PROBE && probe->pool_index == 1);
+        struct list_request *probe = moving_take_request(moving);
+        assert_true(probe->is_own && probe->be.verb == BE_PROBE && probe->pool_index == 1);
     }
     assert_int_equal(done, LISTS);
     assert_true((int64_t)memory_held_here() > before);
@@ -641,7 +642,7 @@ struct scene {
     struct metrics metrics;
     unsigned done;
     struct moving *moving;
-    struct be_request request;
+    struct list_request request;
 };
 
 static void begin_scene_with(struct scene *s, enum moving_step step, enum be_verb verb,
@@ -651,8 +652,8 @@ static void begin_scene_with(struct scene *s, enum moving_step step, enum be_ver
     rng_init_seed(&s->rng, 1);
     s->moving = moving_create(0, 1, ROOM, BYTES_MAX, &s->rng, &s->metrics, on_any_done, &s->done);
     moving_update(s->moving, step, NOW_S);
-    s->request = get_of(0);
-    s->request.verb = verb;
+    make_get(&s->request, 0);
+    s->request.be.verb = verb;
     moving_submit(s->moving, &s->request, old_is_gone);
 }
 
@@ -664,8 +665,8 @@ static void begin_scene(struct scene *s, enum moving_step step, enum be_verb ver
 /* The next request looks at that server, and finds this. */
 static void look(struct scene *s, uint32_t pool, const char *value)
 {
-    struct be_request *sent = moving_take_request(s->moving);
-    assert_true(sent->is_own && sent->verb == BE_GET && sent->pool_index == pool);
+    struct list_request *sent = moving_take_request(s->moving);
+    assert_true(sent->is_own && sent->be.verb == BE_GET && sent->pool_index == pool);
     reply_with(s->moving, sent, value);
 }
 
@@ -677,8 +678,8 @@ static void test_a_copy_of_another_mark_is_taken_away(void **state)
     look(&s, 0, MARK);
     look(&s, 1, OTHER_COPY);
     look(&s, 0, MARK);
-    struct be_request *sent = moving_take_request(s.moving);
-    assert_true(sent->verb == BE_CAS_DELETE && sent->pool_index == 1);
+    struct list_request *sent = moving_take_request(s.moving);
+    assert_true(sent->be.verb == BE_CAS_DELETE && sent->pool_index == 1);
     moving_destroy(&s.moving);
 }
 
@@ -689,8 +690,8 @@ static void test_a_list_is_made_behind_a_mark(void **state)
     begin_scene(&s, MOVING_MOVE, BE_ADD);
     look(&s, 0, NULL);
     look(&s, 1, NULL);
-    struct be_request *sent = moving_take_request(s.moving);
-    assert_true(sent->is_own && sent->verb == BE_ADD && sent->pool_index == 0);
+    struct list_request *sent = moving_take_request(s.moving);
+    assert_true(sent->is_own && sent->be.verb == BE_ADD && sent->pool_index == 0);
     moving_destroy(&s.moving);
 }
 
@@ -701,18 +702,18 @@ static void test_a_copied_sublist_lives_longer_by_what_clocks_differ(void **stat
     struct scene s;
     begin_scene(&s, MOVING_MOVE, BE_GET);
     look(&s, 0, "^1 @1795229329 aaaaaaaaaaaaa.1:90:3\n");
-    struct be_request *sent = moving_take_request(s.moving);
-    assert_true(sent->verb == BE_PROBE && sent->pool_index == 1);
+    struct list_request *sent = moving_take_request(s.moving);
+    assert_true(sent->be.verb == BE_PROBE && sent->pool_index == 1);
     reply_with(s.moving, sent, NULL);
     sent = moving_take_request(s.moving);
-    assert_true(sent->verb == BE_GET && sent->pool_index == 0);
+    assert_true(sent->be.verb == BE_GET && sent->pool_index == 0);
     struct be_reply reply = reply_of("+1:a");
     reply.ttl_s = 7;
     moving_reply(s.moving, sent, &reply);
     block_unref(&reply.block);
     sent = moving_take_request(s.moving);
-    assert_true(sent->verb == BE_ADD && sent->pool_index == 1);
-    assert_int_equal(sent->exptime, SERVER_SKEW_S + 7);
+    assert_true(sent->be.verb == BE_ADD && sent->pool_index == 1);
+    assert_int_equal(sent->be.exptime, SERVER_SKEW_S + 7);
     moving_destroy(&s.moving);
 }
 
@@ -725,8 +726,8 @@ static void test_an_old_server_that_is_gone_holds_nothing(void **state)
         struct be_reply done = {.status = BE_STORED, .ttl_s = -1, .epoch = 1};
         begin_scene_with(&s, steps[i], BE_ADD, true);
         look(&s, 1, OTHER_COPY);
-        struct be_request *sent = moving_take_request(s.moving);
-        assert_true(sent->verb == BE_CAS_DELETE && sent->pool_index == 1);
+        struct list_request *sent = moving_take_request(s.moving);
+        assert_true(sent->be.verb == BE_CAS_DELETE && sent->pool_index == 1);
         moving_reply(s.moving, sent, &done);
         look(&s, 1, NULL);
         assert_ptr_equal(moving_take_request(s.moving), &s.request);
@@ -741,16 +742,16 @@ static void test_an_append_is_a_cas_of_the_head_that_was_looked_at(void **state)
     (void)state;
     struct scene s;
     begin_scene(&s, MOVING_LEARN, BE_APPEND);
-    s.request.value = SLICE_LIT("+1:x");
+    s.request.be.value = SLICE_LIT("+1:x");
     look(&s, 0, "^1\n");
     assert_ptr_equal(moving_take_request(s.moving), &s.request);
-    assert_int_equal(s.request.verb, BE_CAS);
-    assert_true(slice_equal(s.request.value, SLICE_LIT("^1\n+1:x")));
-    assert_true(s.request.cas == 1 && s.request.epoch == 1);
+    assert_int_equal(s.request.be.verb, BE_CAS);
+    assert_true(slice_equal(s.request.be.value, SLICE_LIT("^1\n+1:x")));
+    assert_true(s.request.be.cas == 1 && s.request.be.epoch == 1);
     moving_reply(s.moving, &s.request, &(struct be_reply){.status = BE_TOO_LARGE});
     assert_int_equal(s.done, 1);
-    assert_int_equal(s.request.verb, BE_APPEND);
-    assert_true(slice_equal(s.request.value, SLICE_LIT("+1:x")));
+    assert_int_equal(s.request.be.verb, BE_APPEND);
+    assert_true(slice_equal(s.request.be.value, SLICE_LIT("+1:x")));
     moving_destroy(&s.moving);
 }
 
@@ -770,7 +771,7 @@ static void test_no_change_is_appended_where_a_head_says_that_the_list_is_missin
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct scene s;
         begin_scene(&s, MOVING_LEARN, BE_APPEND);
-        s.request.value = SLICE_LIT("+1:x");
+        s.request.be.value = SLICE_LIT("+1:x");
         s.request.needs_list = rows[i].needs_list;
         look(&s, 0, rows[i].head);
         assert_int_equal(s.done, !rows[i].goes);
@@ -782,7 +783,7 @@ static void test_no_change_is_appended_where_a_head_says_that_the_list_is_missin
     }
 }
 
-static void on_read(void *arg, struct be_request *request, const struct be_reply *reply)
+static void on_read(void *arg, struct list_request *request, const struct be_reply *reply)
 {
     (void)request;
     *(const struct be_caps **)arg = reply->caps;
@@ -795,7 +796,8 @@ static void test_a_read_says_which_server_has_answered(void **state)
     static const struct be_caps server = {0};
     const struct be_caps *caps = NULL;
     struct metrics metrics = {0};
-    struct be_request request = get_of(0);
+    struct list_request request;
+    make_get(&request, 0);
     struct moving *moving = moving_create(0, 1, ROOM, BYTES_MAX, NULL, &metrics, on_read, &caps);
     moving_submit(moving, &request, false);
     struct be_reply reply = reply_of("^1\n");

@@ -208,7 +208,7 @@ static void a_lost_connection_tells_sent_from_unsent(void **state)
     submit(w, &sent, "delete sent\r\n");
     fake_until_got(w, 13);
     submit(w, &unsent, "delete unsent\r\n");
-    struct probe bound = {.x.epoch = epoch};
+    struct probe bound = {.x.op.epoch = epoch};
     submit(w, &bound, "cas key 0 0 0 1\r\n\r\n");
     struct probe last = {0};
     submit(w, &last, "delete last\r\n");
@@ -376,7 +376,7 @@ static void an_epoch_is_over_with_its_connection(void **state)
     struct probe p = {0};
     fake_pool_create(w);
     uint64_t epoch = warm_up(w);
-    p.x.epoch = epoch;
+    p.x.op.epoch = epoch;
     submit(w, &p, "cas key 0 0 0 1\r\n\r\n");
     fake_until_got(w, 19);
     fake_say(&w->server, "EXISTS\r\n");

@@ -32,9 +32,9 @@ static void submit(struct script *s)
     script_submit(s, LIST_PUT, items, ITEMS);
 }
 
-static struct be_request *next_request(struct script *s)
+static struct list_request *next_request(struct script *s)
 {
-    struct be_request *r = engine_take_request(s->rig.engine);
+    struct list_request *r = engine_take_request(s->rig.engine);
     while (r == NULL) {
         (void)engine_run(s->rig.engine, s->rig.now);
         r = engine_take_request(s->rig.engine);
@@ -44,15 +44,15 @@ static struct be_request *next_request(struct script *s)
 
 /* The announcement takes the place of the head that was read. head, of 200 bytes, is what the
  * list's head is then. Returns the request that writes the run. */
-static struct be_request *announce(struct script *s, char *head)
+static struct list_request *announce(struct script *s, char *head)
 {
     script_expect(s, BE_GET, "k#", BE_HIT, OLD);
-    struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
-    (void)snprintf(head, 200, "%.*s", SLICE_ARGS(cas->value));
+    struct list_request *cas = rig_take(&s->rig, BE_CAS, "k#");
+    (void)snprintf(head, 200, "%.*s", SLICE_ARGS(cas->be.value));
     assert_true(strncmp(head, OLD "~", sizeof OLD) == 0);
     rig_answer(&s->rig, cas, BE_STORED, NULL, -1);
-    struct be_request *add = next_request(s);
-    assert_int_equal(add->verb, BE_ADD);
+    struct list_request *add = next_request(s);
+    assert_int_equal(add->be.verb, BE_ADD);
     return add;
 }
 
@@ -149,14 +149,14 @@ static void answer_clock(struct script *s, int64_t left_s, int64_t now_s)
 static int32_t write_ending(struct script *s, int64_t left_s, char *head)
 {
     find_head(s, OLD, left_s);
-    struct be_request *append = rig_take(&s->rig, BE_APPEND, "k#");
-    (void)snprintf(head, 200, OLD "%.*s", SLICE_ARGS(append->value));
+    struct list_request *append = rig_take(&s->rig, BE_APPEND, "k#");
+    (void)snprintf(head, 200, OLD "%.*s", SLICE_ARGS(append->be.value));
     rig_answer(&s->rig, append, BE_STORED, NULL, -1);
     find_head(s, head, left_s);
     answer_clock(s, left_s, NOW_S);
-    struct be_request *add = next_request(s);
-    assert_int_equal(add->verb, BE_ADD);
-    int32_t exptime = add->exptime;
+    struct list_request *add = next_request(s);
+    assert_int_equal(add->be.verb, BE_ADD);
+    int32_t exptime = add->be.exptime;
     rig_answer(&s->rig, add, BE_STORED, NULL, -1);
     return exptime;
 }
@@ -164,9 +164,9 @@ static int32_t write_ending(struct script *s, int64_t left_s, char *head)
 static void expect_published(struct script *s, int32_t exptime, const char *mark)
 {
     char value[200];
-    struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
-    (void)snprintf(value, sizeof value, "%.*s", SLICE_ARGS(cas->value));
-    assert_int_equal(cas->exptime, exptime);
+    struct list_request *cas = rig_take(&s->rig, BE_CAS, "k#");
+    (void)snprintf(value, sizeof value, "%.*s", SLICE_ARGS(cas->be.value));
+    assert_int_equal(cas->be.exptime, exptime);
     assert_non_null(strstr(value, mark));
     rig_answer(&s->rig, cas, BE_STORED, NULL, -1);
     script_expect_done(s, LIST_OK);
@@ -216,8 +216,8 @@ static void test_a_list_does_not_outlive_what_is_put_into_it(void **state)
     s->rig.now.mono_us += 1000;
     (void)engine_run(s->rig.engine, s->rig.now);
     find_head(s, head, 90000);
-    struct be_request *gone = next_request(s);
-    assert_int_equal(gone->verb, BE_DELETE);
+    struct list_request *gone = next_request(s);
+    assert_int_equal(gone->be.verb, BE_DELETE);
     rig_answer(&s->rig, gone, BE_DELETED, NULL, -1);
     script_expect(s, BE_APPEND, "k#", BE_STORED, NULL); /* withdrawn */
     s->rig.now.mono_us += 1000;
@@ -234,8 +234,8 @@ static void test_sublists_of_a_list_without_a_time_have_none(void **state)
     struct script *s = *state;
     char head[200];
     submit(s);
-    struct be_request *add = announce(s, head);
-    assert_int_equal(add->exptime, 0);
+    struct list_request *add = announce(s, head);
+    assert_int_equal(add->be.exptime, 0);
     rig_answer(&s->rig, add, BE_STORED, NULL, -1);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
     expect_published(s, 0, "^1 ");
@@ -249,14 +249,14 @@ static void test_sublists_end_behind_a_missing_list_that_is_given_a_time(void **
     submit_ending(s, true, 200);
     script_expect(s, BE_GET, "k#", BE_MISS, NULL);
     rig_answer_clock(&s->rig, BE_MISS, -1, NOW_S);
-    struct be_request *add = next_request(s);
-    assert_int_equal(add->verb, BE_ADD);
-    assert_in_range(add->exptime, 200 + HOUR_S, 200 + HOUR_S + 10);
+    struct list_request *add = next_request(s);
+    assert_int_equal(add->be.verb, BE_ADD);
+    assert_in_range(add->be.exptime, 200 + HOUR_S, 200 + HOUR_S + 10);
     rig_answer(&s->rig, add, BE_STORED, NULL, -1);
     script_expect(s, BE_GET, "k#", BE_MISS, NULL);
     rig_answer_clock(&s->rig, BE_MISS, -1, NOW_S);
-    struct be_request *head = rig_take(&s->rig, BE_ADD, "k#");
-    assert_int_equal(head->exptime, NOW_S + 200);
+    struct list_request *head = rig_take(&s->rig, BE_ADD, "k#");
+    assert_int_equal(head->be.exptime, NOW_S + 200);
     rig_answer(&s->rig, head, BE_STORED, NULL, -1);
     script_expect_done(s, LIST_OK);
 }

@@ -126,22 +126,22 @@ static void test_versions_and_times_are_asked_for(void **state)
 }
 
 /* The worker's change; answered: the server has done so. */
-static struct be_request *begin_change(struct worker *w)
+static struct list_request *begin_change(struct worker *w)
 {
     submit(w, LIST_ADD);
-    struct be_request *request = engine_take_request(w->rig.engine);
+    struct list_request *request = engine_take_request(w->rig.engine);
     while (request == NULL) {
         (void)engine_run(w->rig.engine, w->rig.now);
         request = engine_take_request(w->rig.engine);
     }
-    if (request->verb == BE_GET) { /* it looks whether it is a list */
+    if (request->be.verb == BE_GET) { /* it looks whether it is a list */
         rig_answer(&w->rig, request, BE_HIT, "^1\n+1:a+1:b", -1);
         request = rig_take(&w->rig, BE_APPEND, "k#");
     }
     return request;
 }
 
-static void answer_change(struct worker *w, struct be_request *request)
+static void answer_change(struct worker *w, struct list_request *request)
 {
     rig_answer(&w->rig, request, BE_STORED, NULL, -1);
     (void)engine_run(w->rig.engine, w->rig.now);
@@ -151,7 +151,7 @@ static void test_a_change_of_another_worker_ends_it(void **state)
 {
     struct two *t = *state;
     look(&t->a);
-    struct be_request *change = begin_change(&t->b);
+    struct list_request *change = begin_change(&t->b);
     submit(&t->a, LIST_LEN);
     expect_asks_nothing(&t->a, 2); /* the change is not answered yet */
     answer_change(&t->b, change);
@@ -163,9 +163,9 @@ static void test_a_change_of_another_worker_ends_it(void **state)
 static void test_a_change_that_is_answered_while_the_head_is_on_its_way(void **state)
 {
     struct two *t = *state;
-    struct be_request *change = begin_change(&t->b);
+    struct list_request *change = begin_change(&t->b);
     submit(&t->a, LIST_LEN);
-    struct be_request *read = rig_take(&t->a.rig, BE_GET, "k#");
+    struct list_request *read = rig_take(&t->a.rig, BE_GET, "k#");
     answer_change(&t->b, change);
     rig_answer(&t->a.rig, read, BE_HIT, "^1\n+1:a+1:b", -1); /* of before the change */
     expect_done(&t->a, 2);
@@ -184,7 +184,7 @@ static void test_a_head_that_no_read_waits_for_makes_no_item_last_longer(void **
     w->rig.now.mono_us += 1000000;
     submit(w, LIST_LEN);
     w->call.deadline_us = w->rig.now.mono_us + 1;
-    struct be_request *late = rig_take(&w->rig, BE_GET, "k#");
+    struct list_request *late = rig_take(&w->rig, BE_GET, "k#");
     w->rig.now.mono_us++;
     (void)engine_run(w->rig.engine, w->rig.now);
     assert_ptr_equal(engine_take_done(w->rig.engine), &w->call);

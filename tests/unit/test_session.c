@@ -71,11 +71,11 @@ static struct list_call *submit(struct test *t, size_t number, const char *key, 
 static unsigned serve(struct test *t)
 {
     unsigned count = 0;
-    struct be_request *request;
+    struct list_request *request;
     (void)engine_run(t->rig.engine, t->rig.now);
     while ((request = engine_take_request(t->rig.engine)) != NULL) {
         struct be_reply reply = {.status = BE_STORED, .cas = 7, .epoch = 1, .ttl_s = -1};
-        if (request->verb == BE_GET) {
+        if (request->be.verb == BE_GET) {
             reply.status = BE_HIT;
             reply.block = t->head;
             reply.value = slice_make(t->head->data, t->head->used);

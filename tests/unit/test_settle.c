@@ -59,9 +59,9 @@ static void test_what_the_primary_does_not_hold_is_aborted(void **state)
 }
 
 /* The next one, once its time has come. */
-static struct be_request *next_request(struct script *s)
+static struct list_request *next_request(struct script *s)
 {
-    struct be_request *r = engine_take_request(s->rig.engine);
+    struct list_request *r = engine_take_request(s->rig.engine);
     while (r == NULL) {
         uint64_t next_us = engine_run(s->rig.engine, s->rig.now);
         r = engine_take_request(s->rig.engine);
@@ -75,9 +75,9 @@ static struct be_request *next_request(struct script *s)
 
 static void expect_later(struct script *s, const char *key, enum be_status status, const char *head)
 {
-    struct be_request *r = next_request(s);
-    assert_int_equal(r->verb, BE_GET);
-    assert_true(slice_equal(slice_make(r->key, r->key_len), slice_of(key)));
+    struct list_request *r = next_request(s);
+    assert_int_equal(r->be.verb, BE_GET);
+    assert_true(slice_equal(r->be.key, slice_of(key)));
     rig_answer(&s->rig, r, status, head, -1);
 }
 
@@ -148,27 +148,27 @@ static void test_a_primary_that_cannot_be_read_is_no_abort(void **state)
 
 /* Looks at key until the engine gives up waiting, and sends the abort; the last look is answered by
  * the caller. */
-static struct be_request *wait_for_push(struct script *s, const char *key, const char *head)
+static struct list_request *wait_for_push(struct script *s, const char *key, const char *head)
 {
     uint64_t began_us = s->rig.now.mono_us;
     for (unsigned looks = 0;; looks++) {
-        struct be_request *r = next_request(s);
-        assert_true(slice_equal(slice_make(r->key, r->key_len), slice_of(key)));
-        if (r->verb == BE_APPEND) {
+        struct list_request *r = next_request(s);
+        assert_true(slice_equal(r->be.key, slice_of(key)));
+        if (r->be.verb == BE_APPEND) {
             assert_true(looks >= 3 && looks < 40);
             assert_int_equal(s->rig.now.mono_us - began_us,
                              s->rig.config->transaction_patience_ms * 1000);
             return r;
         }
-        assert_int_equal(r->verb, BE_GET);
+        assert_int_equal(r->be.verb, BE_GET);
         rig_answer(&s->rig, r, BE_HIT, head, -1);
     }
 }
 
 static void expect_push(struct script *s, const char *key, const char *head, enum be_status status)
 {
-    struct be_request *r = wait_for_push(s, key, head);
-    assert_true(slice_equal(r->value, SLICE_LIT(ABORTS(T))));
+    struct list_request *r = wait_for_push(s, key, head);
+    assert_true(slice_equal(r->be.value, SLICE_LIT(ABORTS(T))));
     rig_answer(&s->rig, r, status, NULL, -1);
 }
 
@@ -317,9 +317,9 @@ static void test_several_intents_are_settled_together(void **state)
     static const char both[] = "^1\n" INTENT(T) INTENT(
         U) "?39:vvvvvvvvvvvvv.1700000000 2 other k +1:c?35:wwwwwwwwwwwww.1700000000 2 k z +1:d";
     read_list(s, both);
-    struct be_request *first = rig_take(&s->rig, BE_GET, "first#");
-    struct be_request *other = rig_take(&s->rig, BE_GET, "other#");
-    struct be_request *own = rig_take(&s->rig, BE_GET, "k#");
+    struct list_request *first = rig_take(&s->rig, BE_GET, "first#");
+    struct list_request *other = rig_take(&s->rig, BE_GET, "other#");
+    struct list_request *own = rig_take(&s->rig, BE_GET, "k#");
     assert_null(engine_take_request(s->rig.engine));
     rig_answer(&s->rig, other, BE_HIT,
                "^1\n?39:vvvvvvvvvvvvv.1700000000 2 other k -1:c&15:vvvvvvvvvvvvv a", -1);
@@ -360,8 +360,8 @@ static void test_an_exact_change_is_written_over_a_settled_head(void **state)
     script_expect(s, BE_GET, "first#", BE_MISS, NULL);
     expect_append(s, "k#", ABORTS(T), BE_STORED);
     script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a" INTENT(T) ABORTS(T));
-    struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
-    assert_true(slice_equal(cas->value, SLICE_LIT("^1\n+1:a" INTENT(T) ABORTS(T) "+1:x")));
+    struct list_request *cas = rig_take(&s->rig, BE_CAS, "k#");
+    assert_true(slice_equal(cas->be.value, SLICE_LIT("^1\n+1:a" INTENT(T) ABORTS(T) "+1:x")));
     rig_answer(&s->rig, cas, BE_STORED, NULL, -1);
     expect_count(s, 1);
 }
@@ -467,7 +467,7 @@ static void test_blind_changes_pass_what_waits(void **state)
             script_expect(s, BE_APPEND, "k#", BE_STORED, NULL);
         }
         script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a" INTENT(T));
-        struct be_request *look = rig_take(&s->rig, BE_GET, "first#");
+        struct list_request *look = rig_take(&s->rig, BE_GET, "first#");
         if (exact) {
             script_expect(s, BE_APPEND, "k#", BE_STORED, NULL);
         }
@@ -505,7 +505,7 @@ static void test_calls_end_at_their_deadlines(void **state)
     submit_pair(&p, &s->rig, LIST_LEN, LIST_ADDX, &item);
     script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a" INTENT(T));
     script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a" INTENT(T));
-    struct be_request *look = rig_take(&s->rig, BE_GET, "first#");
+    struct list_request *look = rig_take(&s->rig, BE_GET, "first#");
     s->rig.now.mono_us += 1000000;
     (void)engine_run(s->rig.engine, s->rig.now);
     assert_ptr_equal(engine_take_done(s->rig.engine), &p.calls[0]);
@@ -515,9 +515,9 @@ static void test_calls_end_at_their_deadlines(void **state)
     rig_answer(&s->rig, look, BE_HIT, "^1\n" FIRST(T) COMMITS(T), -1);
     expect_append(s, "k#", COMMITS(T), BE_STORED);
     (void)engine_run(s->rig.engine, s->rig.now);
-    struct be_request *again;
+    struct list_request *again;
     while ((again = engine_take_request(s->rig.engine)) != NULL) {
-        assert_int_equal(again->verb, BE_GET);
+        assert_int_equal(again->be.verb, BE_GET);
         rig_answer(&s->rig, again, BE_HIT, "^1\n+1:a" INTENT(T) COMMITS(T), -1);
         (void)engine_run(s->rig.engine, s->rig.now);
     }
@@ -529,7 +529,7 @@ static void test_nothing_is_lost_when_all_is_dropped(void **state)
 {
     struct script *s = *state;
     read_list(s, "^1\n+1:a" INTENT(T) OWN_INTENT(U));
-    struct be_request *r = rig_take(&s->rig, BE_GET, "first#");
+    struct list_request *r = rig_take(&s->rig, BE_GET, "first#");
     rig_answer(&s->rig, r, BE_HIT, "^1\n" FIRST(T), -1);
     (void)engine_run(s->rig.engine, s->rig.now);
 }
@@ -550,8 +550,8 @@ static void test_a_copy_waits_for_its_source(void **state)
     expect_append(s, "k#", COMMITS(T), BE_STORED);
     script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a" INTENT(T) COMMITS(T));
     script_expect(s, BE_GET, "copy#", BE_MISS, NULL);
-    struct be_request *add = rig_take(&s->rig, BE_ADD, "copy#");
-    assert_true(slice_equal(add->value, SLICE_LIT("^1\n+1:a+1:b")));
+    struct list_request *add = rig_take(&s->rig, BE_ADD, "copy#");
+    assert_true(slice_equal(add->be.value, SLICE_LIT("^1\n+1:a+1:b")));
     rig_answer(&s->rig, add, BE_STORED, NULL, -1);
     expect_count(s, 2);
 }

@@ -31,9 +31,9 @@ static void test_a_fold_keeps_what_a_primary_must_keep(void **state)
     expect_not_finished(s, head);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
-    struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
+    struct list_request *cas = rig_take(&s->rig, BE_CAS, "k#");
     static const char folded[] = "^1\n?35:" T ".1700000000 2 k other " COMMITS(T) "+1:b";
-    assert_true(slice_equal(cas->value, SLICE_LIT(folded)));
+    assert_true(slice_equal(cas->be.value, SLICE_LIT(folded)));
     rig_answer(&s->rig, cas, BE_STORED, NULL, -1);
     script_expect(s, BE_GET, "k#", BE_HIT, folded);
     script_expect_done(s, LIST_OK);
@@ -224,7 +224,7 @@ static void test_a_compaction_folds_what_stands_before_a_primary_that_is_down(vo
     struct slice item = SLICE_LIT("x");
     script_submit(s, LIST_ADD, &item, 1);
     script_expect(s, BE_APPEND, "k#", BE_STORED, NULL);
-    struct be_request *size = rig_take(&s->rig, BE_SIZE, "k#");
+    struct list_request *size = rig_take(&s->rig, BE_SIZE, "k#");
     rig_answer(&s->rig, size, BE_HIT, "^1\n+1:d" LEFT "+1:x", -1);
     script_expect_done(s, LIST_OK);
 #undef LEFT
@@ -255,20 +255,20 @@ static void test_a_flip_takes_its_announcement_off_the_tail(void **state)
     begin_compaction(s, 32);
     snprintf(head, sizeof head, "%s%s+1:x", ten, INTENT(T));
     script_expect(s, BE_GET, "k#", BE_HIT, head);
-    struct be_request *append = rig_take(&s->rig, BE_APPEND, "k#");
+    struct list_request *append = rig_take(&s->rig, BE_APPEND, "k#");
     char announced[64];
-    snprintf(announced, sizeof announced, "%.*s", (int)append->value.len, append->value.p);
+    snprintf(announced, sizeof announced, "%.*s", (int)append->be.value.len, append->be.value.p);
     snprintf(run, sizeof run, "k#%.13s.0", strchr(announced, ':') + 1);
     rig_answer(&s->rig, append, BE_STORED, NULL, -1);
     snprintf(head, sizeof head, "%s%s+1:x%s+1:y", ten, INTENT(T), announced);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
     script_expect(s, BE_ADD, run, BE_STORED, NULL);
     snprintf(want, sizeof want, "^1 %.13s.1:54:10\n%s+1:x+1:y", run + 2, INTENT(T));
-    struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
-    if (!slice_equal(cas->value, slice_of(want))) {
-        print_error("written: %.*s\nwanted: %s\n", SLICE_ARGS(cas->value), want);
+    struct list_request *cas = rig_take(&s->rig, BE_CAS, "k#");
+    if (!slice_equal(cas->be.value, slice_of(want))) {
+        print_error("written: %.*s\nwanted: %s\n", SLICE_ARGS(cas->be.value), want);
     }
-    assert_true(slice_equal(cas->value, slice_of(want)));
+    assert_true(slice_equal(cas->be.value, slice_of(want)));
     rig_answer(&s->rig, cas, BE_EXISTS, NULL, -1);
     /* It is tried again on a newer head, in which the intent is decided, and another one is not. */
     char newer[768];

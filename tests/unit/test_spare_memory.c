@@ -26,7 +26,7 @@ static void test_what_an_engine_keeps_of_operations_and_requests_counts_until_it
     script_submit(s, LIST_LEN, NULL, 0);
     script_expect(s, BE_GET, "k#", BE_MISS, NULL);
     script_expect_done(s, LIST_MISSING);
-    assert_true(held() >= before + sizeof(struct op) + sizeof(struct op_request));
+    assert_true(held() >= before + sizeof(struct op) + sizeof(struct list_request));
     engine_destroy(&s->rig.engine);
     assert_int_equal(held(), before);
 }

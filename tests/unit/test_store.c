@@ -27,11 +27,10 @@ static int teardown(void **state)
 }
 
 /* The answer; its value is not kept. */
-static struct be_reply ask(struct store *s, struct be_request r, const char *value)
+static struct be_reply ask(struct store *s, struct be_operation r, const char *value)
 {
     struct be_reply reply = {0};
-    r.key_len = 1;
-    r.key[0] = 'k';
+    r.key = SLICE_LIT("k");
     r.value = slice_of(value);
     store_execute(s, &r, NOW_S, &reply);
     block_unref(&reply.block);
@@ -41,7 +40,7 @@ static struct be_reply ask(struct store *s, struct be_request r, const char *val
 static void set(struct store *s, const char *value)
 {
     struct be_reply reply =
-        ask(s, (struct be_request){.verb = BE_SET, .flags = 7, .exptime = 60}, value);
+        ask(s, (struct be_operation){.verb = BE_SET, .flags = 7, .exptime = 60}, value);
     assert_int_equal(reply.status, BE_STORED);
 }
 
@@ -59,7 +58,7 @@ static uint64_t see_value(struct store *s, const char *value, uint64_t cas)
 
 static struct be_reply incr(struct store *s, uint64_t delta)
 {
-    return ask(s, (struct be_request){.verb = BE_INCR, .delta = delta}, "");
+    return ask(s, (struct be_operation){.verb = BE_INCR, .delta = delta}, "");
 }
 
 static void expect_number(struct store *s, uint64_t delta, uint64_t number)
@@ -72,12 +71,12 @@ static void expect_number(struct store *s, uint64_t delta, uint64_t number)
 static void values_grow_at_either_end(void **state)
 {
     struct store *s = *state;
-    assert_int_equal(ask(s, (struct be_request){.verb = BE_PREPEND}, "b,").status, BE_NOT_STORED);
+    assert_int_equal(ask(s, (struct be_operation){.verb = BE_PREPEND}, "b,").status, BE_NOT_STORED);
     set(s, "|a,");
     uint64_t cas = see_value(s, "|a,", 0);
-    assert_int_equal(ask(s, (struct be_request){.verb = BE_PREPEND}, "b,").status, BE_STORED);
+    assert_int_equal(ask(s, (struct be_operation){.verb = BE_PREPEND}, "b,").status, BE_STORED);
     cas = see_value(s, "b,|a,", cas);
-    assert_int_equal(ask(s, (struct be_request){.verb = BE_APPEND}, "c,").status, BE_STORED);
+    assert_int_equal(ask(s, (struct be_operation){.verb = BE_APPEND}, "c,").status, BE_STORED);
     see_value(s, "b,|a,c,", cas);
 }
 
@@ -88,12 +87,12 @@ static void what_has_no_room_in_front_stays_as_it_is(void **state)
     memset(much, 'x', sizeof much - 1);
     much[sizeof much - 1] = '\0';
     set(s, "a,");
-    assert_int_equal(ask(s, (struct be_request){.verb = BE_PREPEND}, much).status, BE_NOT_STORED);
+    assert_int_equal(ask(s, (struct be_operation){.verb = BE_PREPEND}, much).status, BE_NOT_STORED);
     s->out_of_memory = true;
-    assert_int_equal(ask(s, (struct be_request){.verb = BE_PREPEND}, "b,").status, BE_NOT_STORED);
+    assert_int_equal(ask(s, (struct be_operation){.verb = BE_PREPEND}, "b,").status, BE_NOT_STORED);
     s->out_of_memory = false;
     store_find(s, SLICE_LIT("k"), NOW_S)->on_disk = true;
-    assert_int_equal(ask(s, (struct be_request){.verb = BE_PREPEND}, "b,").status, BE_NOT_STORED);
+    assert_int_equal(ask(s, (struct be_operation){.verb = BE_PREPEND}, "b,").status, BE_NOT_STORED);
     see_value(s, "a,", 0);
 }
 
@@ -153,10 +152,10 @@ static void counting_needs_memory_only_for_a_further_digit(void **state)
 static struct be_reply change(struct store *s, enum be_verb verb, bool durable, const char *value)
 {
     const struct item *item = store_find(s, SLICE_LIT("k"), NOW_S);
-    return ask(
-        s,
-        (struct be_request){.verb = verb, .durable = durable, .cas = item == NULL ? 0 : item->cas},
-        value);
+    return ask(s,
+               (struct be_operation){
+                   .verb = verb, .durable = durable, .cas = item == NULL ? 0 : item->cas},
+               value);
 }
 
 static void is_lost(void *arg, struct slice key, void *note)
@@ -232,7 +231,7 @@ static void a_node_removes_items_a_second_late(void **state)
 {
     struct store *s = *state;
     journal_create(s, NULL);
-    (void)ask(s, (struct be_request){.verb = BE_SET, .exptime = 5}, "a");
+    (void)ask(s, (struct be_operation){.verb = BE_SET, .exptime = 5}, "a");
     assert_non_null(store_find(s, SLICE_LIT("k"), NOW_S + 5));
     assert_null(store_find(s, SLICE_LIT("k"), NOW_S + 6));
 }

@@ -65,8 +65,8 @@ static void test_lcompact_merges_short_neighbours(void **state)
             script_expect_done(s, LIST_OK);
             continue;
         }
-        struct be_request *r = rig_take(&s->rig, BE_CAS, "k.1");
-        assert_true(slice_equal(r->value, SLICE_LIT("+a+b+c+d+e")));
+        struct list_request *r = rig_take(&s->rig, BE_CAS, "k.1");
+        assert_true(slice_equal(r->be.value, SLICE_LIT("+a+b+c+d+e")));
         rig_answer(&s->rig, r, BE_STORED, NULL, -1);
     }
 }
@@ -84,11 +84,11 @@ static void test_a_deletion_goes_behind_what_may_be_merged(void **state)
     for (unsigned i = 0; i < 8; i++) {
         script_expect(s, i < 4 ? BE_GET : BE_SIZE, wholes[i % 4], BE_HIT, values[i % 4]);
     }
-    struct be_request *r = rig_take(&s->rig, BE_CAS, "k.1");
-    assert_true(slice_equal(r->value, SLICE_LIT("+c")));
+    struct list_request *r = rig_take(&s->rig, BE_CAS, "k.1");
+    assert_true(slice_equal(r->be.value, SLICE_LIT("+c")));
     rig_answer(&s->rig, r, BE_STORED, NULL, -1);
     r = rig_take(&s->rig, BE_CAS, "k.2");
-    assert_true(slice_equal(r->value, SLICE_LIT("+d")));
+    assert_true(slice_equal(r->be.value, SLICE_LIT("+d")));
     rig_answer(&s->rig, r, BE_STORED, NULL, -1);
 }
 
@@ -119,7 +119,7 @@ static void expect_from(struct script *s, const struct be_caps *server, enum be_
                              .epoch = 1,
                              .ttl_s = -1,
                              .caps = server};
-    struct be_request *request = rig_take(&s->rig, verb, key);
+    struct list_request *request = rig_take(&s->rig, verb, key);
     if (value != NULL) {
         reply.value = slice_of(value);
         reply.block = block_new(reply.value.len);

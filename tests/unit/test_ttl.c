@@ -45,9 +45,9 @@ static void find_head(struct script *s, const char *value, int64_t ttl_s)
 static void expect_write(struct script *s, enum be_verb verb, const char *value, int32_t exptime,
                          enum be_status status)
 {
-    struct be_request *r = rig_take(&s->rig, verb, "k#");
-    assert_int_equal(r->exptime, exptime);
-    assert_true(slice_equal(r->value, slice_of(value)));
+    struct list_request *r = rig_take(&s->rig, verb, "k#");
+    assert_int_equal(r->be.exptime, exptime);
+    assert_true(slice_equal(r->be.value, slice_of(value)));
     rig_answer(&s->rig, r, status, NULL, -1);
 }
 
@@ -288,7 +288,7 @@ static void a_renewal_beyond_the_sublists_is_not_given_up_at_a_conflict(void **s
     find_head(s, LASTING, 50);
     rig_answer_clock(&s->rig, BE_HIT, 50, 1700000000);
     (void)engine_run(s->rig.engine, s->rig.now);
-    struct be_request *renewal = rig_take(&s->rig, BE_CAS, "k#");
+    struct list_request *renewal = rig_take(&s->rig, BE_CAS, "k#");
     find_head(s, LASTING, 50);
     script_expect(s, BE_APPEND, "k#", BE_NOT_STORED, NULL);
     find_head(s, LASTING, 50);

@@ -81,21 +81,21 @@ static void take_done(struct turns *t)
     }
 }
 
-static struct be_request *expect_request(struct turns *t, enum be_verb verb, const char *value)
+static struct list_request *expect_request(struct turns *t, enum be_verb verb, const char *value)
 {
     (void)engine_run(t->rig.engine, t->rig.now);
     take_done(t);
-    struct be_request *request = engine_take_request(t->rig.engine);
+    struct list_request *request = engine_take_request(t->rig.engine);
     assert_non_null(request);
-    assert_int_equal(request->verb, verb);
+    assert_int_equal(request->be.verb, verb);
     if (value != NULL) {
-        assert_int_equal(request->value.len, strlen(value));
-        assert_memory_equal(request->value.p, value, strlen(value));
+        assert_int_equal(request->be.value.len, strlen(value));
+        assert_memory_equal(request->be.value.p, value, strlen(value));
     }
     return request;
 }
 
-static void answer(struct turns *t, struct be_request *request, enum be_status status,
+static void answer(struct turns *t, struct list_request *request, enum be_status status,
                    const char *value, int64_t ttl_s)
 {
     rig_answer(&t->rig, request, status, value, ttl_s);
@@ -103,10 +103,10 @@ static void answer(struct turns *t, struct be_request *request, enum be_status s
 
 static void next_round(struct turns *t, const char *change, const char *head)
 {
-    struct be_request *append = expect_request(t, BE_APPEND, change);
-    struct be_request *get = engine_take_request(t->rig.engine);
+    struct list_request *append = expect_request(t, BE_APPEND, change);
+    struct list_request *get = engine_take_request(t->rig.engine);
     assert_non_null(get);
-    assert_int_equal(get->verb, BE_GET);
+    assert_int_equal(get->be.verb, BE_GET);
     answer(t, append, BE_STORED, NULL, -1);
     answer(t, get, BE_HIT, head, -1);
 }
@@ -161,17 +161,17 @@ static void exact_change_gets_through(struct turns *t, enum list_verb verb, enum
     submit(t, &t->session, LIST_HAS, "b");
     submit(t, &t->session, LIST_ADD, "c");
     first_round(t, "+1:a", "^1\n+1:a");
-    struct be_request *get = expect_request(t, BE_GET, NULL);
+    struct list_request *get = expect_request(t, BE_GET, NULL);
     submit(t, &t->other, verb, "x");
     submit_turns(t, "d", "e");
     answer(t, get, BE_HIT, "^1\n+1:a", -1);
     answer(t, expect_request(t, BE_CAS, "^1\n+1:a+1:b+1:c"), BE_STORED, NULL, -1);
-    struct be_request *next = expect_request(t, sends, NULL);
+    struct list_request *next = expect_request(t, sends, NULL);
     if (verb == LIST_ADDX) {
         answer(t, next, BE_HIT, "^1\n+1:a+1:b+1:c", -1);
         answer(t, expect_request(t, BE_CAS, "^1\n+1:a+1:b+1:c+1:x"), BE_STORED, NULL, -1);
     } else {
-        assert_true(slice_starts_with(next->value, SLICE_LIT("!0:+1:x")));
+        assert_true(slice_starts_with(next->be.value, SLICE_LIT("!0:+1:x")));
         answer(t, next, BE_STORED, NULL, -1);
     }
 }
@@ -217,7 +217,7 @@ static void test_a_view_that_is_gone_does_not_lag(void **state)
     submit(t, &t->session, LIST_HAS, "b");
     submit(t, &t->session, LIST_ADD, "c");
     first_round(t, "+1:a", "^1\n+1:a");
-    struct be_request *get = expect_request(t, BE_GET, NULL);
+    struct list_request *get = expect_request(t, BE_GET, NULL);
     struct list *list = lists_find(&t->rig.engine->lists, SLICE_LIT("k"));
     (void)lists_get_view(&t->rig.engine->lists, list);
     list->view_lags = true;
@@ -233,7 +233,7 @@ static void test_changes_alone_leave_the_view(void **state)
     struct turns *t = *state;
     submit(t, &t->session, LIST_ADD, "a");
     answer(t, expect_request(t, BE_GET, NULL), BE_HIT, "^1\n", -1);
-    struct be_request *append = expect_request(t, BE_APPEND, "+1:a");
+    struct list_request *append = expect_request(t, BE_APPEND, "+1:a");
     struct list *list = lists_find(&t->rig.engine->lists, SLICE_LIT("k"));
     (void)lists_get_view(&t->rig.engine->lists, list);
     assert_null(engine_take_request(t->rig.engine));

@@ -31,7 +31,7 @@ static void test_order_of_requests(void **state)
     tx_make_lists(t);
     tx_submit_two(&t->tx);
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
-        struct be_request *r = rig_take(&t->tx.rig, expected[i].verb, expected[i].key);
+        struct list_request *r = rig_take(&t->tx.rig, expected[i].verb, expected[i].key);
         bool last = i + 1 == sizeof expected / sizeof expected[0];
         assert_int_equal(engine_take_done(t->tx.rig.engine) != NULL, last);
         tx_answer(t, &t->tx, r, FAULT_NONE);
@@ -525,7 +525,7 @@ static void test_deadlines(void **state)
             assert_true(tx_step(t, p));
         }
         (void)engine_run(p->rig.engine, p->rig.now);
-        struct be_request *r = engine_take_request(p->rig.engine);
+        struct list_request *r = engine_take_request(p->rig.engine);
         p->rig.now.mono_us += 2000000;
         (void)engine_run(p->rig.engine, p->rig.now);
         assert_ptr_equal(engine_take_done(p->rig.engine), &p->call);

@@ -53,18 +53,11 @@ void tx_begin_anew(void **state)
 
 /* ---- what stands in the store ---- */
 
-static void request_key(struct be_request *r, const char *key)
-{
-    r->key_len = r->placement_len = (uint8_t)strlen(key);
-    memcpy(r->key, key, r->key_len);
-}
-
 enum be_status tx_write_raw(struct tx_test *t, enum be_verb verb, const char *key,
                             const char *value)
 {
-    struct be_request r = {.verb = verb, .value = slice_of(value)};
+    struct be_operation r = {.verb = verb, .key = slice_of(key), .value = slice_of(value)};
     struct be_reply reply = {0};
-    request_key(&r, key);
     store_execute(&t->store, &r, t->tx.rig.now.wall_s, &reply);
     block_unref(&reply.block);
     return reply.status;
@@ -81,17 +74,18 @@ void tx_assert_head(struct tx_test *t, const char *key, const char *value)
 
 /* ---- running ---- */
 
-static void execute(struct tx_test *t, const struct be_request *r, struct be_reply *reply)
+static void execute(struct tx_test *t, const struct list_request *r, struct be_reply *reply)
 {
-    store_execute(&t->store, r, t->tx.rig.now.wall_s, reply);
+    store_execute(&t->store, &r->be, t->tx.rig.now.wall_s, reply);
     reply->epoch = 1;
 }
 
-static void keep_late(struct tx_test *t, const struct be_request *r)
+static void keep_late(struct tx_test *t, const struct list_request *r)
 {
     assert_true(t->late_count < sizeof t->late / sizeof t->late[0]);
     t->late[t->late_count] = *r;
-    t->late_values[t->late_count++] = r->block != NULL ? block_ref(r->block) : NULL;
+    t->late[t->late_count].be.key.p = t->late[t->late_count].key;
+    t->late_values[t->late_count++] = r->be.block != NULL ? block_ref(r->be.block) : NULL;
 }
 
 void tx_late_ones_arrive(struct tx_test *t)
@@ -113,10 +107,10 @@ static void lose(struct be_reply *reply, enum be_verb verb)
                                                      : "s: connection lost, outcome unknown"};
 }
 
-void tx_answer(struct tx_test *t, struct party *p, struct be_request *r, enum fault fault)
+void tx_answer(struct tx_test *t, struct party *p, struct list_request *r, enum fault fault)
 {
     struct be_reply reply = {0};
-    bool append = r->verb == BE_APPEND || r->verb == BE_ADD;
+    bool append = r->be.verb == BE_APPEND || r->be.verb == BE_ADD;
     if (fault == FAULT_NONE || fault == FAULT_REPLY_LOST ||
         (fault == FAULT_NOT_STORED && !append)) {
         execute(t, r, &reply);
@@ -128,7 +122,7 @@ void tx_answer(struct tx_test *t, struct party *p, struct be_request *r, enum fa
         reply = (struct be_reply){.status = BE_DOWN, .text = "s down"};
     }
     if (fault == FAULT_REPLY_LOST || fault == FAULT_REQUEST_LOST || fault == FAULT_LATE) {
-        lose(&reply, r->verb);
+        lose(&reply, r->be.verb);
     }
     engine_reply(p->rig.engine, r, &reply, p->rig.now);
     block_unref(&reply.block);
@@ -137,7 +131,7 @@ void tx_answer(struct tx_test *t, struct party *p, struct be_request *r, enum fa
 /* Brings the party forward by one answer. False when it is at rest. */
 bool tx_step(struct tx_test *t, struct party *p)
 {
-    struct be_request *r = engine_take_request(p->rig.engine);
+    struct list_request *r = engine_take_request(p->rig.engine);
     while (r == NULL) {
         uint64_t next_us = engine_run(p->rig.engine, p->rig.now);
         p->done = p->done || engine_take_done(p->rig.engine) != NULL;

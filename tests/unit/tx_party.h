@@ -44,7 +44,7 @@ struct tx_test {
     struct party tx, other, reader;
     unsigned fault_at, fault_count; /* steps of tx that go wrong: from that one on, so many */
     enum fault fault;
-    struct be_request late[8];
+    struct list_request late[8];
     struct block *late_values[8];
     size_t late_count;
     unsigned hook_at; /* a step of tx, in front of which another party does something */
@@ -70,7 +70,7 @@ void tx_make_lists(struct tx_test *t);
 void tx_late_ones_arrive(struct tx_test *t);
 
 /* Answers a request. */
-void tx_answer(struct tx_test *t, struct party *p, struct be_request *r, enum fault fault);
+void tx_answer(struct tx_test *t, struct party *p, struct list_request *r, enum fault fault);
 /* Brings the party forward by one answer. False when it is at rest. */
 bool tx_step(struct tx_test *t, struct party *p);
 /* Until it is at rest; its call must be done then. */

@@ -54,13 +54,13 @@ void proxy_start(struct world *w, struct proxy *p, const struct config *config,
     }
 }
 
-static void on_moved(void *arg, struct be_request *request, const struct be_reply *reply)
+static void on_moved(void *arg, struct list_request *request, const struct be_reply *reply)
 {
     struct proxy *p = arg;
     p->answered(p, request);
     if (reply == NULL) {
-        block_unref(&request->block);
-        free(op_request_of(request));
+        block_unref(&request->be.block);
+        free(request);
     } else {
         engine_reply(p->engine, request, reply, proxy_now(p->world, p));
     }
@@ -87,8 +87,8 @@ void proxy_stop(struct proxy *p)
             if (p->moving != NULL) {
                 p->answered(p, f->original);
             }
-            block_unref(&f->original->block);
-            free(op_request_of(f->original));
+            block_unref(&f->original->be.block);
+            free(f->original);
         }
         f->original = NULL;
     }
@@ -97,15 +97,15 @@ void proxy_stop(struct proxy *p)
     }
 }
 
-static struct be_request *take_request(struct proxy *p)
+static struct list_request *take_request(struct proxy *p)
 {
-    struct be_request *r;
+    struct list_request *r;
     if (p->moving == NULL) {
         return engine_take_request(p->engine);
     }
     while ((r = engine_take_request(p->engine)) != NULL) {
         p->asked(p, r);
-        moving_submit(p->moving, r, cluster_is_gone(&p->world->cluster, be_placement(r)));
+        moving_submit(p->moving, r, cluster_is_gone(&p->world->cluster, request_placement(r)));
     }
     moving_update(p->moving, p->moving_step, world_now(p->world).wall_s);
     return moving_take_request(p->moving);
@@ -113,38 +113,38 @@ static struct be_request *take_request(struct proxy *p)
 
 struct flight *proxy_send(struct world *w, struct proxy *p, size_t size)
 {
-    struct be_request *r = take_request(p);
+    struct list_request *r = take_request(p);
     if (r == NULL) {
         return NULL;
     }
     struct flight *f = calloc(1, size);
     CHECK(f != NULL);
     f->request = *r;
-    if (r->block != NULL) {
-        (void)block_ref(r->block);
+    f->request.be.key.p = f->request.key;
+    if (r->be.block != NULL) {
+        (void)block_ref(r->be.block);
     }
     f->original = r;
     bool by_new = p->moving != NULL && r->pool_index == 1;
-    f->server = (unsigned)(cluster_place(&w->cluster, be_placement(r), by_new) - w->stores);
+    f->server = (unsigned)(cluster_place(&w->cluster, request_placement(r), by_new) - w->stores);
     f->epoch = p->epochs[f->server];
-    f->step = r->is_own ? "moving" : step_name(op_request_of(r)->op);
+    f->step = r->is_own ? "moving" : step_name(r->op);
     TAILQ_INSERT_TAIL(&p->flights, f, link);
     return f;
 }
 
 bool flight_is_stale(const struct flight *f)
 {
-    bool conditional = be_is_conditional(f->request.verb) || f->request.with_cas;
-    return conditional && f->request.epoch != f->epoch;
+    return f->request.be.epoch != 0 && f->request.be.epoch != f->epoch;
 }
 
 /* Its proxy has slept, or its list was dropped meanwhile. It has to find out, and to delete that.
  */
 static void note_late(struct world *w, const struct flight *f)
 {
-    struct slice key = slice_make(f->request.key, f->request.key_len);
+    struct slice key = f->request.be.key;
     const char *end = memchr(key.p, '#', key.len);
-    if (f->request.verb != BE_ADD || f->reply.status != BE_STORED || end == NULL ||
+    if (f->request.be.verb != BE_ADD || f->reply.status != BE_STORED || end == NULL ||
         end == key.p + key.len - 1) {
         return;
     }
@@ -158,7 +158,7 @@ static void note_late(struct world *w, const struct flight *f)
 
 void flight_execute(struct world *w, struct flight *f)
 {
-    store_execute(&w->stores[f->server], &f->request, world_now(w).wall_s, &f->reply);
+    store_execute(&w->stores[f->server], &f->request.be, world_now(w).wall_s, &f->reply);
     note_late(w, f);
     f->reply.epoch = f->epoch;
     f->executed = true;
@@ -166,7 +166,7 @@ void flight_execute(struct world *w, struct flight *f)
 
 void flight_answer(struct world *w, struct proxy *p, struct flight *f)
 {
-    struct be_request *r = f->original;
+    struct list_request *r = f->original;
     f->original = NULL;
     if (f->reply.expires_s != 0) {
         /* A node tells the second alone: what is left is counted by the proxy. */
@@ -183,7 +183,7 @@ void flight_answer(struct world *w, struct proxy *p, struct flight *f)
 
 void flight_free(struct flight *f)
 {
-    block_unref(&f->request.block);
+    block_unref(&f->request.be.block);
     block_unref(&f->reply.block);
     free(f);
 }
@@ -194,8 +194,8 @@ void flight_trace(const struct world *w, const char *who, const struct flight *f
     if (trace_mode == TRACE_OFF) {
         return;
     }
-    struct slice shown = f->request.value.len > 0 ? f->request.value : f->reply.value;
-    trace(w, "%s s%u %-10s %-34.*s %s -> %s  %.*s", who, f->server, be_verb_name(f->request.verb),
-          SLICE_ARGS(flight_key(f)), f->step, be_status_name(f->reply.status), 90,
-          slice_escape(shown, value, sizeof value));
+    struct slice shown = f->request.be.value.len > 0 ? f->request.be.value : f->reply.value;
+    trace(w, "%s s%u %-10s %-34.*s %s -> %s  %.*s", who, f->server,
+          be_verb_name(f->request.be.verb), SLICE_ARGS(flight_key(f)), f->step,
+          be_status_name(f->reply.status), 90, slice_escape(shown, value, sizeof value));
 }

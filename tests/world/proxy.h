@@ -27,8 +27,8 @@ enum call_end call_end_of(const struct list_call *call);
 /* A request on its way to a server, and its answer on the way back. */
 struct flight {
     TAILQ_ENTRY(flight) link;
-    struct be_request request;   /* a copy: it arrives even when its proxy has crashed */
-    struct be_request *original; /* the engine's; NULL: the engine does not wait for an answer */
+    struct list_request request;   /* a copy: it arrives even when its proxy has crashed */
+    struct list_request *original; /* the engine's; NULL: the engine does not wait for an answer */
     unsigned server;
     uint64_t epoch;   /* of the connection over which it went out */
     const char *step; /* the wait that it ends, by name */
@@ -42,9 +42,9 @@ struct proxy {
     enum moving_step moving_step;
     struct world *world; /* these three: if they do */
     /* The engine asks for that. */
-    void (*asked)(struct proxy *p, struct be_request *request);
+    void (*asked)(struct proxy *p, struct list_request *request);
     /* It has the answer, or its engine is no more. */
-    void (*answered)(struct proxy *p, struct be_request *request);
+    void (*answered)(struct proxy *p, struct list_request *request);
     struct cache *cache;
     struct run_indexes *indexes;
     struct own_changes *own_changes;
@@ -99,13 +99,13 @@ void flight_free(struct flight *f);
 
 static inline struct slice flight_key(const struct flight *f)
 {
-    return slice_make(f->request.key, f->request.key_len);
+    return f->request.be.key;
 }
 
 /* May it change what is stored? */
 static inline bool flight_is_change(const struct flight *f)
 {
-    return f->request.verb >= BE_ADD;
+    return f->request.be.verb >= BE_ADD;
 }
 
 /* Has it? */

@@ -68,8 +68,8 @@ static void check_time(struct world *w, const struct proxy *p, const struct flig
     struct slice key = flight_key(f);
     bool sublist = key.len > 0 && key.p[key.len - 1] != '#';
     bool lasts = end_s == w->end_s || (sublist && end_s > w->end_s);
-    bool good = f->request.verb == BE_ADD ? end_s == 0 || lasts : end_s == before_s;
-    if (!good && f->request.value.len > 0 && !clock_key_is(key)) {
+    bool good = f->request.be.verb == BE_ADD ? end_s == 0 || lasts : end_s == before_s;
+    if (!good && f->request.be.value.len > 0 && !clock_key_is(key)) {
         world_violation(w, "%.*s does not expire when it was to, after a request of %c (%s)",
                         SLICE_ARGS(key), p == NULL ? '-' : p->name, f->step);
     }
@@ -90,7 +90,8 @@ void proxy_execute(struct world *w, struct proxy *p, struct flight *f)
         flight_execute(w, f);
     }
     flight_trace(w, who, f);
-    if (f->reply.status == BE_STORED && (f->request.verb == BE_CAS || f->request.verb == BE_ADD)) {
+    if (f->reply.status == BE_STORED &&
+        (f->request.be.verb == BE_CAS || f->request.be.verb == BE_ADD)) {
         check_time(w, p, f, end_s);
     }
     if (w->driver->executed != NULL) {
@@ -155,8 +156,8 @@ static void keep_late(struct world *w, const struct flight *f)
     CHECK(late != NULL);
     *late = *f;
     late->original = NULL;
-    if (late->request.block != NULL) {
-        (void)block_ref(late->request.block);
+    if (late->request.be.block != NULL) {
+        (void)block_ref(late->request.be.block);
     }
     TAILQ_INSERT_TAIL(&w->late, late, link);
 }

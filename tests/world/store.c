@@ -156,9 +156,10 @@ void store_put_back(struct store *store, const struct item *before)
 }
 
 /* Takes over the caller's reference to value. */
-static void put(struct store *store, const struct be_request *r, struct block *value, int64_t now_s)
+static void put(struct store *store, const struct be_operation *r, struct block *value,
+                int64_t now_s)
 {
-    struct slice key = slice_make(r->key, r->key_len);
+    struct slice key = r->key;
     struct item **at = find(store, key);
     if (*at == NULL) {
         (void)insert(store, at, key);
@@ -187,8 +188,8 @@ static bool fits(const struct store *store, size_t bytes)
     return bytes + ITEM_OVERHEAD <= max;
 }
 
-static enum be_status write_value(struct store *store, const struct be_request *r, struct item **at,
-                                  int64_t now_s)
+static enum be_status write_value(struct store *store, const struct be_operation *r,
+                                  struct item **at, int64_t now_s)
 {
     if ((r->verb == BE_ADD && *at != NULL) || (r->verb == BE_REPLACE && *at == NULL)) {
         return BE_NOT_STORED;
@@ -217,7 +218,7 @@ static void change_value(struct store *store, struct item *item, struct block *v
     item->cas = store_next_cas(store, item_key(item), now_s);
 }
 
-static enum be_status extend(struct store *store, const struct be_request *r, struct item *item,
+static enum be_status extend(struct store *store, const struct be_operation *r, struct item *item,
                              int64_t now_s)
 {
     if (item != NULL && store->vbuckets != NULL) {
@@ -250,8 +251,8 @@ static bool read_number(struct slice value, uint64_t *number)
     return slice_to_u64(slice_make(value.p, len), number);
 }
 
-static enum be_status increment(struct store *store, const struct be_request *r, struct item *item,
-                                int64_t now_s, struct be_reply *reply)
+static enum be_status increment(struct store *store, const struct be_operation *r,
+                                struct item *item, int64_t now_s, struct be_reply *reply)
 {
     char digits[20];
     uint64_t number;
@@ -279,7 +280,7 @@ static enum be_status increment(struct store *store, const struct be_request *r,
 
 /* clock_s: the server's. */
 static enum be_status read_value(const struct store *store, const struct item *item,
-                                 const struct be_request *r, int64_t clock_s,
+                                 const struct be_operation *r, int64_t clock_s,
                                  struct be_reply *reply)
 {
     if (store->no_times && r->verb == BE_TIME) {
@@ -305,7 +306,7 @@ static enum be_status read_value(const struct store *store, const struct item *i
     return BE_HIT;
 }
 
-static enum be_status remove_value(struct store *store, const struct be_request *r,
+static enum be_status remove_value(struct store *store, const struct be_operation *r,
                                    struct item **at)
 {
     if (*at == NULL) {
@@ -328,10 +329,10 @@ static enum be_status remove_value(struct store *store, const struct be_request 
     return BE_STORED;
 }
 
-static void execute(struct store *store, const struct be_request *r, int64_t now_s,
+static void execute(struct store *store, const struct be_operation *r, int64_t now_s,
                     struct be_reply *reply)
 {
-    struct item **at = find_live(store, slice_make(r->key, r->key_len), now_s);
+    struct item **at = find_live(store, r->key, now_s);
     reply->caps = &store->caps;
     switch (r->verb) {
     case BE_GET:
@@ -372,14 +373,14 @@ static void execute(struct store *store, const struct be_request *r, int64_t now
     CHECK(false);
 }
 
-void store_execute(struct store *store, const struct be_request *r, int64_t now_s,
+void store_execute(struct store *store, const struct be_operation *r, int64_t now_s,
                    struct be_reply *reply)
 {
     if (store->vbuckets == NULL || !be_changes(r->verb)) {
         execute(store, r, now_s, reply);
         return;
     }
-    struct slice key = slice_make(r->key, r->key_len);
+    struct slice key = r->key;
     struct undo *undo = journal_begin(store, key, *find_live(store, key, now_s));
     execute(store, r, now_s, reply);
     bool changed = reply->status == BE_STORED || reply->status == BE_DELETED;

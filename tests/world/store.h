@@ -6,6 +6,8 @@
 #ifndef WORLD_STORE_H
 #define WORLD_STORE_H
 
+#include <sys/queue.h>
+
 #include "proto/server/backend.h"
 
 #define STORE_BUCKETS 4096
@@ -57,7 +59,7 @@ void store_clear(struct store *store);
 void store_restart(struct store *store);
 
 /* Executes one request. reply->block holds a reference, the caller's, when there is a value. */
-void store_execute(struct store *store, const struct be_request *request, int64_t now_s,
+void store_execute(struct store *store, const struct be_operation *request, int64_t now_s,
                    struct be_reply *reply);
 
 /* What the server's clock shows. */

@@ -357,8 +357,8 @@ static struct block *import_head(const struct work *w)
 
 static void add_head(struct engine *e, struct work *w, struct block *head)
 {
-    struct be_request *r = request_new(e, w->op.list, BE_ADD);
-    r->key_len = r->placement_len = head_key(r->key, list_key(w->op.list));
+    struct list_request *r = request_new(e, w->op.list, BE_ADD);
+    request_set_key(r, head_key(r->key, list_key(w->op.list)));
     struct life life = life_kept(w->move->control.ttl_s);
     expiry_send(e, &w->op, w->op.list, r, &life, list_key(w->op.list), head, 0);
 }

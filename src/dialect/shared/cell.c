@@ -76,19 +76,19 @@ void cell_take(struct cell *cell, const struct be_reply *reply)
     }
 }
 
-static struct be_request *request_for(struct engine *e, struct op *op, const struct cell *cell,
-                                      enum be_verb verb)
+static struct list_request *request_for(struct engine *e, struct op *op, const struct cell *cell,
+                                        enum be_verb verb)
 {
-    struct be_request *r = request_new(e, op->list, verb);
-    r->key_len = r->placement_len = cell_name(op->list, cell->role, cell->number, r->key);
+    struct list_request *r = request_new(e, op->list, verb);
+    request_set_key(r, cell_name(op->list, cell->role, cell->number, r->key));
     return r;
 }
 
 void cell_append_blind(struct engine *e, struct op *op, const struct cell *cell, enum be_verb verb,
                        struct block *value, uint64_t tag)
 {
-    struct be_request *r = request_for(e, op, cell, verb);
-    r->durable = false;
+    struct list_request *r = request_for(e, op, cell, verb);
+    r->be.durable = false;
     op_send(e, op, r, value, tag);
 }
 
@@ -102,10 +102,12 @@ static void write_cell(struct engine *e, struct op *op, const struct cell *cell,
                        const struct life *life, struct slice source, struct block *value,
                        uint64_t tag)
 {
-    struct be_request *r = request_for(e, op, cell, cell->state == CELL_THERE ? BE_CAS : BE_ADD);
-    r->cas = cell->cas;
-    r->epoch = cell->epoch;
-    r->flags = cell->flags;
+    struct list_request *r = request_for(e, op, cell, cell->state == CELL_THERE ? BE_CAS : BE_ADD);
+    if (r->be.verb == BE_CAS) {
+        r->be.cas = cell->cas;
+        r->be.epoch = cell->epoch;
+    }
+    r->be.flags = cell->flags;
     expiry_send(e, op, op->list, r, life, source, value, tag);
 }
 
@@ -135,16 +137,16 @@ void cell_write(struct engine *e, struct op *op, const struct cell *cell, struct
 void cell_remove(struct engine *e, struct op *op, const struct cell *cell)
 {
     CHECK_SLOW(cell->state == CELL_THERE);
-    struct be_request *r = request_for(e, op, cell, BE_CAS_DELETE);
-    r->cas = cell->cas;
-    r->epoch = cell->epoch;
+    struct list_request *r = request_for(e, op, cell, BE_CAS_DELETE);
+    r->be.cas = cell->cas;
+    r->be.epoch = cell->epoch;
     op_send(e, op, r, NULL, 0);
 }
 
 void cell_incr(struct engine *e, struct op *op, const struct cell *cell, uint64_t delta,
                uint64_t tag)
 {
-    struct be_request *r = request_for(e, op, cell, BE_INCR);
-    r->delta = delta;
+    struct list_request *r = request_for(e, op, cell, BE_INCR);
+    r->be.delta = delta;
     op_send(e, op, r, NULL, tag);
 }

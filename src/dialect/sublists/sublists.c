@@ -263,9 +263,9 @@ static bool ask_next(struct engine *e, struct work *w)
         struct slice owner =
             owner_of(w->op.list, ++sublists_own(w)->owner_digits, &sublists_own(w)->owner_number);
         if (owner.len > 0 && config_list_policy(e->config, owner) == w->op.list->policy) {
-            struct be_request *r = request_new(e, w->op.list, BE_GET);
+            struct list_request *r = request_new(e, w->op.list, BE_GET);
             memcpy(r->key, owner.p, owner.len);
-            r->key_len = r->placement_len = (uint8_t)owner.len;
+            request_set_key(r, (uint8_t)owner.len);
             op_send(e, &w->op, r, NULL, 0);
             return true;
         }

@@ -2,27 +2,28 @@
 /* What operations send. */
 #include "list/core/engine_state.h"
 
-static struct be_request *head_request_of(struct engine *e, const struct list *list,
-                                          enum be_verb verb)
+static struct list_request *head_request_of(struct engine *e, const struct list *list,
+                                            enum be_verb verb)
 {
-    struct be_request *r = request_new(e, list, verb);
-    r->key_len = r->placement_len = head_key(r->key, list_key(list));
-    op_request_of(r)->appended_bytes = list->appended_total;
+    struct list_request *r = request_new(e, list, verb);
+    request_set_key(r, head_key(r->key, list_key(list)));
+    r->appended_bytes = list->appended_total;
     return r;
 }
 
-static struct be_request *head_request(struct engine *e, struct op *op, enum be_verb verb)
+static struct list_request *head_request(struct engine *e, struct op *op, enum be_verb verb)
 {
     return head_request_of(e, op->list, verb);
 }
 
-static struct be_request *sublist_request(struct engine *e, struct op *op, enum be_verb verb,
-                                          const struct name *name, uint32_t number)
+static struct list_request *sublist_request(struct engine *e, struct op *op, enum be_verb verb,
+                                            const struct name *name, uint32_t number)
 {
-    struct be_request *r = request_new(e, op->list, verb);
-    r->key_len = sublist_key(r->key, list_key(op->list), name, number);
-    bool spread = op->list->policy->placement == PLACEMENT_SPREAD;
-    r->placement_len = spread ? r->key_len : (uint8_t)(op->list->key_len + 1);
+    struct list_request *r = request_new(e, op->list, verb);
+    request_set_key(r, sublist_key(r->key, list_key(op->list), name, number));
+    if (op->list->policy->placement != PLACEMENT_SPREAD) {
+        r->placement_len = (uint8_t)(op->list->key_len + 1);
+    }
     return r;
 }
 
@@ -31,12 +32,12 @@ void emit_get(struct engine *e, struct op *op, uint64_t tag)
     emit_get_of(e, op, op->list, tag);
 }
 
-static struct be_request *head_read_of(struct engine *e, const struct list *list)
+static struct list_request *head_read_of(struct engine *e, const struct list *list)
 {
-    struct be_request *r = head_request_of(e, list, BE_GET);
+    struct list_request *r = head_request_of(e, list, BE_GET);
     metric_inc(e->metrics, METRIC_list_head_reads);
     /* Its operation keeps it until the answer is there. */
-    op_request_of(r)->list = (struct list *)list;
+    r->list = (struct list *)list;
     return r;
 }
 
@@ -47,8 +48,8 @@ void emit_get_of(struct engine *e, struct op *op, const struct list *list, uint6
 
 void emit_get_raw_of(struct engine *e, struct op *op, const struct list *list, uint64_t tag)
 {
-    struct be_request *r = head_read_of(e, list);
-    op_request_of(r)->is_raw = true;
+    struct list_request *r = head_read_of(e, list);
+    r->is_raw = true;
     op_send(e, op, r, NULL, tag);
 }
 
@@ -61,8 +62,8 @@ void emit_get_unread_of(struct engine *e, struct op *op, const struct list *list
 void emit_get_again(struct engine *e, struct op *op, const struct list *list, uint64_t tag,
                     uint8_t rounds)
 {
-    struct be_request *r = head_read_of(e, list);
-    op_request_of(r)->rounds = rounds;
+    struct list_request *r = head_read_of(e, list);
+    r->rounds = rounds;
     op_prepare(op, r, NULL, tag);
     op->outstanding--; /* as one answer it counts already */
     op->due--;
@@ -92,8 +93,8 @@ void emit_append(struct engine *e, struct op *op, struct block *value, uint64_t 
 static void send_append(struct engine *e, struct op *op, struct list *list, bool is_durable,
                         struct block *value, uint64_t tag)
 {
-    struct be_request *r = head_request_of(e, list, BE_APPEND);
-    r->durable = is_durable;
+    struct list_request *r = head_request_of(e, list, BE_APPEND);
+    r->be.durable = is_durable;
     r->needs_list = !is_durable && list->policy->on_missing == ON_MISSING_REFUSE;
     metric_inc(e->metrics, METRIC_list_appends);
     op_send(e, op, r, value, tag);
@@ -115,12 +116,12 @@ void emit_append_to(struct engine *e, struct op *op, struct list *list, struct b
 void emit_cas_appending(struct engine *e, struct op *op, struct list *list, const struct head *read,
                         struct slice entries, uint64_t tag)
 {
-    struct be_request *r = head_request_of(e, list, BE_CAS);
+    struct list_request *r = head_request_of(e, list, BE_CAS);
     struct life life = life_kept(read->ttl_s);
     struct block *value = head_with_entries(read, entries);
-    r->cas = read->cas;
-    r->epoch = read->epoch;
-    r->flags = read->flags;
+    r->be.cas = read->cas;
+    r->be.epoch = read->epoch;
+    r->be.flags = read->flags;
     expiry_send(e, op, list, r, &life, SLICE_NONE, value, tag);
     block_unref(&value);
 }
@@ -147,10 +148,10 @@ void emit_add_head(struct engine *e, struct op *op, struct block *value, uint64_
 void emit_cas_for(struct engine *e, struct op *op, const struct head *read, const struct life *life,
                   struct block *value, uint64_t tag)
 {
-    struct be_request *r = head_request(e, op, BE_CAS);
-    r->cas = read->cas;
-    r->epoch = read->epoch;
-    r->flags = read->flags;
+    struct list_request *r = head_request(e, op, BE_CAS);
+    r->be.cas = read->cas;
+    r->be.epoch = read->epoch;
+    r->be.flags = read->flags;
     expiry_send(e, op, op->list, r, life, SLICE_NONE, value, tag);
 }
 
@@ -177,17 +178,17 @@ void emit_cas_new(struct engine *e, struct op *op, const struct head *read, stru
 
 void emit_cas_delete(struct engine *e, struct op *op, const struct head *read, uint64_t tag)
 {
-    struct be_request *r = head_request(e, op, BE_CAS_DELETE);
-    r->cas = read->cas;
-    r->epoch = read->epoch;
+    struct list_request *r = head_request(e, op, BE_CAS_DELETE);
+    r->be.cas = read->cas;
+    r->be.epoch = read->epoch;
     op_send(e, op, r, NULL, tag);
 }
 
 void emit_add_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
                       int32_t exptime, struct block *value, uint64_t tag)
 {
-    struct be_request *r = sublist_request(e, op, BE_ADD, name, number);
-    r->exptime = exptime;
+    struct list_request *r = sublist_request(e, op, BE_ADD, name, number);
+    r->be.exptime = exptime;
     op_send(e, op, r, value, tag);
 }
 

@@ -51,7 +51,7 @@ struct engine {
     unsigned renewals;     /* operations under way that renew a list's time to live */
     uint64_t session_mark; /* the current pass over a queue, see schedule.c */
 
-    struct be_queue outbox;
+    struct request_queue outbox;
     struct spare_list spare_requests; /* each with room for its carrier behind it */
     struct call_queue done;
     struct log_limit damaged_log;

@@ -29,7 +29,7 @@ struct clock {
 
 struct expiry {
     TAILQ_ENTRY(expiry) link;
-    struct be_request *write; /* held back; NULL: the clock alone is asked for */
+    struct list_request *write; /* held back; NULL: the clock alone is asked for */
     struct op *op;
     struct list *list; /* whose item it is: not always the operation's own */
     uint64_t tag;      /* of the event */
@@ -73,7 +73,7 @@ static void drop(struct engine *e, struct expiry *x)
     free(x);
 }
 
-const struct be_request *expiries_next(const struct engine *e, const struct be_request *last)
+const struct list_request *expiries_next(const struct engine *e, const struct list_request *last)
 {
     const struct expiry *x = TAILQ_FIRST(&e->expiries);
     while (x != NULL && last != NULL && x->write != last) {
@@ -95,27 +95,28 @@ void expiries_fini(struct engine *e)
 
 /* ---- asking ---- */
 
-static struct be_request *request_of(struct engine *e, struct expiry *x, enum be_verb verb,
-                                     uint64_t what)
+static struct list_request *request_of(struct engine *e, struct expiry *x, enum be_verb verb,
+                                       uint64_t what)
 {
-    struct be_request *r = request_new(e, x->list, verb);
-    op_request_of(r)->op = x->op;
-    op_request_of(r)->expiry = x;
-    op_request_of(r)->tag = what;
+    struct list_request *r = request_new(e, x->list, verb);
+    r->op = x->op;
+    r->expiry = x;
+    r->tag = what;
     x->due++;
     return r;
 }
 
 /* To the server of the item, over the same connection: it goes by the bytes behind the key. */
-static struct be_request *clock_request(struct engine *e, struct expiry *x, enum be_verb verb,
-                                        unsigned clock, uint64_t what)
+static struct list_request *clock_request(struct engine *e, struct expiry *x, enum be_verb verb,
+                                          unsigned clock, uint64_t what)
 {
     enum { PREFIX_BYTES = sizeof CLOCK_KEY_PREFIX - 1 };
-    _Static_assert(PREFIX_BYTES + 1 <= BE_ROUTE_BYTES, "both keys have room");
-    struct be_request *r = request_of(e, x, verb, what);
+    _Static_assert(PREFIX_BYTES + 1 <= REQUEST_ROUTE_BYTES, "both keys have room");
+    struct list_request *r = request_of(e, x, verb, what);
     memcpy(r->key, CLOCK_KEY_PREFIX, PREFIX_BYTES);
     r->key[PREFIX_BYTES] = (char)('0' + clock);
-    r->key_len = r->placement_at = PREFIX_BYTES + 1;
+    request_set_key(r, PREFIX_BYTES + 1);
+    r->placement_at = PREFIX_BYTES + 1;
     r->placement_len = x->placement_len;
     memcpy(r->key + r->placement_at, x->key, x->placement_len);
     return r;
@@ -129,12 +130,14 @@ static void write_clock(struct engine *e, struct expiry *x, unsigned clock)
     struct block *value = block_new_exact(64);
     block_append(&value, CLOCK_VALUE_PREFIX, sizeof CLOCK_VALUE_PREFIX - 1);
     block_append(&value, digits, format_u64(digits, (uint64_t)clock_ends_s[clock]));
-    struct be_request *r = clock_request(e, x, there ? BE_CAS : BE_ADD, clock, ASK_WRITE);
-    r->cas = old->cas;
-    r->epoch = old->epoch;
-    r->exptime = (int32_t)clock_ends_s[clock];
-    r->value = slice_make(value->data, value->used);
-    r->block = value;
+    struct list_request *r = clock_request(e, x, there ? BE_CAS : BE_ADD, clock, ASK_WRITE);
+    if (there) {
+        r->be.cas = old->cas;
+        r->be.epoch = old->epoch;
+    }
+    r->be.exptime = (int32_t)clock_ends_s[clock];
+    r->be.value = slice_make(value->data, value->used);
+    r->be.block = value;
     request_send(e, r);
 }
 
@@ -146,8 +149,8 @@ static bool tells_seconds(const struct expiry *x)
 
 static void ask_item(struct engine *e, struct expiry *x)
 {
-    struct be_request *r = request_of(e, x, BE_TIME, ASK_ITEM);
-    r->key_len = x->key_len;
+    struct list_request *r = request_of(e, x, BE_TIME, ASK_ITEM);
+    request_set_key(r, x->key_len);
     r->placement_len = x->placement_len;
     memcpy(r->key, x->key, x->key_len);
     request_send(e, r);
@@ -233,10 +236,10 @@ static bool known_at_once(const struct list *list, const struct life *life, int3
     return life->kind == LIFE_GIVEN || s <= EXPTIME_RELATIVE_MAX_S;
 }
 
-void expiry_send(struct engine *e, struct op *op, struct list *list, struct be_request *request,
+void expiry_send(struct engine *e, struct op *op, struct list *list, struct list_request *request,
                  const struct life *life, struct slice source, struct block *value, uint64_t tag)
 {
-    if (known_at_once(list, life, &request->exptime)) {
+    if (known_at_once(list, life, &request->be.exptime)) {
         op_send(e, op, request, value, tag);
         return;
     }
@@ -248,7 +251,7 @@ void expiry_send(struct engine *e, struct op *op, struct list *list, struct be_r
     x->tag = tag;
     x->life = *life;
     x->own = source.len == 0;
-    x->key_len = x->own ? request->key_len : (uint8_t)source.len;
+    x->key_len = x->own ? (uint8_t)request->be.key.len : (uint8_t)source.len;
     x->placement_len = x->own ? request->placement_len : x->key_len;
     memcpy(x->key, x->own ? request->key : source.p, x->key_len);
     op_prepare(op, request, value, tag);
@@ -346,9 +349,9 @@ static void tell(struct engine *e, struct expiry *x, int64_t now_s)
 
 static void write_at(struct engine *e, struct expiry *x, int64_t end_s)
 {
-    struct be_request *r = x->write;
+    struct list_request *r = x->write;
     /* No item has an absolute time beyond that. One of less than 30 days may have, in 2038. */
-    r->exptime = end_s > INT32_MAX ? INT32_MAX : (int32_t)end_s;
+    r->be.exptime = end_s > INT32_MAX ? INT32_MAX : (int32_t)end_s;
     x->write = NULL;
     drop(e, x);
     request_send(e, r);
@@ -357,8 +360,8 @@ static void write_at(struct engine *e, struct expiry *x, int64_t end_s)
 /* Has the item changed since it was read, so that the write is in vain? */
 static bool item_changed(const struct expiry *x)
 {
-    return x->write != NULL && x->write->verb == BE_CAS && x->own &&
-           (x->cas != x->write->cas || x->epoch != x->write->epoch);
+    return x->write != NULL && x->write->be.verb == BE_CAS && x->own &&
+           (x->cas != x->write->be.cas || x->epoch != x->write->be.epoch);
 }
 
 /* The second in which the item is to expire; 0: never. */
@@ -514,7 +517,8 @@ static void take_reply(struct engine *e, struct expiry *x, uint64_t what,
     }
 }
 
-void expiry_reply(struct engine *e, const struct op_request *request, const struct be_reply *reply)
+void expiry_reply(struct engine *e, const struct list_request *request,
+                  const struct be_reply *reply)
 {
     struct expiry *x = request->expiry;
     if (!x->op->finished) { /* else its list may be forgotten by now */

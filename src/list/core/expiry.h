@@ -110,7 +110,7 @@ struct life life_of_call(const struct list_call *call, const struct head *head);
  * gone; BE_DOWN, BE_REFUSED or BE_NO_MEMORY, with a text, when the server's clock cannot be read.
  * Nothing was written then.
  */
-void expiry_send(struct engine *e, struct op *op, struct list *list, struct be_request *request,
+void expiry_send(struct engine *e, struct op *op, struct list *list, struct list_request *request,
                  const struct life *life, struct slice source, struct block *value, uint64_t tag);
 
 /* Asks for the clock of the head's server. The operation gets one event: BE_HIT with the second in
@@ -137,12 +137,13 @@ bool list_is_short_lived(const struct engine *e, const struct list *list, const 
  * writes them anew, so that they end with it, where the policy's format can say so. */
 void list_wish_for_end(struct engine *e, struct list *list, const struct life *life);
 
-/* Takes the reply to a request of this file's: one with op_request.expiry. */
-void expiry_reply(struct engine *e, const struct op_request *request, const struct be_reply *reply);
+/* Takes the reply to a request of this file's: one with list_request.expiry. */
+void expiry_reply(struct engine *e, const struct list_request *request,
+                  const struct be_reply *reply);
 
 /* The writes that wait for the clock, one after the other: the first, or the one behind last; NULL
  * behind the last of them. For traces. */
-const struct be_request *expiries_next(const struct engine *e, const struct be_request *last);
+const struct list_request *expiries_next(const struct engine *e, const struct list_request *last);
 
 /* Drops what is under way, as a crash would. */
 void expiries_fini(struct engine *e);

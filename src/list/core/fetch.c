@@ -14,7 +14,7 @@ struct fetch_waiter {
 struct fetch {
     struct fetch *next; /* in the bucket */
     TAILQ_ENTRY(fetch) waiting;
-    struct be_request *request;   /* until it is sent */
+    struct list_request *request; /* until it is sent */
     struct fetch_waiter *waiters; /* in any order */
     const struct list_policy *policy;
     uint64_t hash;
@@ -86,9 +86,9 @@ static struct fetch *create(struct engine *e, struct op *op, struct slice key, u
     fetch->key_len = (uint8_t)key.len;
     memcpy(fetch->key, key.p, key.len);
     fetch->request = request_new(e, op->reads, BE_GET);
-    fetch->request->key_len = fetch->key_len;
+    request_set_key(fetch->request, fetch->key_len);
     fetch->request->placement_len = placement_len;
-    op_request_of(fetch->request)->tag = (uint64_t)(uintptr_t)fetch;
+    fetch->request->tag = (uint64_t)(uintptr_t)fetch;
     memcpy(fetch->request->key, key.p, key.len);
     struct fetch **bucket = &e->fetches.buckets[hash % FETCH_BUCKETS];
     fetch->next = *bucket;
@@ -127,7 +127,7 @@ struct sublist *fetch_sublist(struct engine *e, struct op *op, const struct name
     return NULL;
 }
 
-void fetch_reply(struct engine *e, const struct op_request *request, const struct be_reply *reply)
+void fetch_reply(struct engine *e, const struct list_request *request, const struct be_reply *reply)
 {
     struct fetch *fetch = (struct fetch *)(uintptr_t)request->tag;
     struct slice key = slice_make(fetch->key, fetch->key_len);

@@ -31,7 +31,8 @@ void fetches_fini(struct engine *e);
 struct sublist *fetch_sublist(struct engine *e, struct op *op, const struct name *name,
                               uint32_t number, bool keep, uint64_t tag);
 
-/* Takes the reply to a request that a fetch sent (op_request.op is NULL, its tag the fetch). */
-void fetch_reply(struct engine *e, const struct op_request *request, const struct be_reply *reply);
+/* Takes the reply to a request that a fetch sent (list_request.op is NULL, its tag the fetch). */
+void fetch_reply(struct engine *e, const struct list_request *request,
+                 const struct be_reply *reply);
 
 #endif

@@ -25,7 +25,7 @@ struct op_settle {
     struct held_queue held;
 };
 
-static void hold(struct op_settle *o, const struct op_request *request)
+static void hold(struct op_settle *o, const struct list_request *request)
 {
     struct held *held = malloc(sizeof *held);
     CHECK(held != NULL);
@@ -113,7 +113,7 @@ static void note_met(struct list *list, const struct head *head, bool again)
     }
 }
 
-static void hold_for_settling(struct engine *e, const struct op_request *request,
+static void hold_for_settling(struct engine *e, const struct list_request *request,
                               const struct head *head)
 {
     struct list *list = request->list;
@@ -145,7 +145,7 @@ static bool is_left(const struct engine *e, const struct head_intent *intent)
 
 /* A compaction of a list whose coordinators are at work goes on with what is decided, unless what
  * has been added behind the first of them is about to fill the log. */
-static bool takes_cut(const struct engine *e, const struct op_request *request,
+static bool takes_cut(const struct engine *e, const struct list_request *request,
                       const struct head *head)
 {
     const struct list *list = request->list;
@@ -160,11 +160,12 @@ static bool takes_cut(const struct engine *e, const struct op_request *request,
     return takes_part(request->op, list) && (goes_on || request->rounds > 0);
 }
 
-void held_reads_reply(struct engine *e, const struct op_request *request,
+void held_reads_reply(struct engine *e, const struct list_request *request,
                       const struct be_reply *reply)
 {
     struct op_event event = {.tag = request->tag,
                              .reply = reply,
+                             .request = request,
                              .status = reply->status,
                              .text = reply->text,
                              .appended_bytes = request->appended_bytes,

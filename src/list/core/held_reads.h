@@ -8,11 +8,12 @@
 #define LIST_CORE_HELD_READS_H
 
 struct be_reply;
-struct op_request;
+struct list_request;
 struct engine;
 
-/* Takes the reply to a read of a head (op_request.list): hands it to its operation, or holds it. */
-void held_reads_reply(struct engine *e, const struct op_request *request,
+/* Takes the reply to a read of a head (list_request.list): hands it to its operation, or holds it.
+ */
+void held_reads_reply(struct engine *e, const struct list_request *request,
                       const struct be_reply *reply);
 
 #endif

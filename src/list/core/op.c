@@ -15,7 +15,7 @@ void ops_init(struct engine *e, size_t request_room)
 {
     size_t bytes = config_spare_bytes(e->config);
     spare_init(&e->spare_ops, ROOM_BYTES, bytes);
-    spare_init(&e->spare_requests, sizeof(struct op_request) + request_room, bytes);
+    spare_init(&e->spare_requests, sizeof(struct list_request) + request_room, bytes);
 }
 
 static struct op *op_new(struct engine *e, size_t size)
@@ -227,42 +227,42 @@ const char *op_waiting(const struct engine *e, const struct list *list)
     return "";
 }
 
-struct be_request *request_new(struct engine *e, const struct list *list, enum be_verb verb)
+struct list_request *request_new(struct engine *e, const struct list *list, enum be_verb verb)
 {
-    struct op_request *made = spare_take(&e->spare_requests);
-    struct be_request *r = &made->be;
-    memset(made, 0, offsetof(struct op_request, be.key));
-    r->verb = verb;
+    enum { FROM = offsetof(struct list_request, placement_at) };
+    struct list_request *r = spare_take(&e->spare_requests);
+    memset((char *)r + FROM, 0, sizeof *r - FROM);
     r->pool_index = list->policy->pool_index;
-    r->durable = be_changes(verb);
+    r->be.verb = verb;
+    r->be.durable = be_changes(verb);
+    r->be.time_optional = true;
     return r;
 }
 
-void request_free(struct engine *e, struct be_request **slot)
+void request_free(struct engine *e, struct list_request **slot)
 {
-    struct be_request *r = *slot;
+    struct list_request *r = *slot;
     *slot = NULL;
-    block_unref(&r->block);
-    spare_give(&e->spare_requests, op_request_of(r));
+    block_unref(&r->be.block);
+    spare_give(&e->spare_requests, r);
 }
 
-void request_send(struct engine *e, struct be_request *request)
+void request_send(struct engine *e, struct list_request *request)
 {
     /* A CAS number belongs to the connection that it came over; without one it was never read. */
-    CHECK_SLOW(!be_is_conditional(request->verb) || request->epoch != 0);
+    CHECK_SLOW(be_is_conditional(request->be.verb) == (request->be.epoch != 0));
     STAILQ_INSERT_TAIL(&e->outbox, request, link);
 }
 
-void op_prepare(struct op *op, struct be_request *r, struct block *value, uint64_t tag)
+void op_prepare(struct op *op, struct list_request *r, struct block *value, uint64_t tag)
 {
     if (value != NULL) {
-        r->block = block_ref(value);
-        r->value = slice_make(value->data, value->used);
+        r->be.block = block_ref(value);
+        r->be.value = slice_make(value->data, value->used);
     }
-    op_request_of(r)->op = op;
-    op_request_of(r)->tag = tag;
-    r->told_unknown = &op->told_unknown;
-    if (r->verb >= BE_ADD) {
+    r->op = op;
+    r->tag = tag;
+    if (r->be.verb >= BE_ADD) {
         op->has_written = true;
         op->told_unknown = false;
     }
@@ -270,7 +270,7 @@ void op_prepare(struct op *op, struct be_request *r, struct block *value, uint64
     op->due++;
 }
 
-void op_send(struct engine *e, struct op *op, struct be_request *r, struct block *value,
+void op_send(struct engine *e, struct op *op, struct list_request *r, struct block *value,
              uint64_t tag)
 {
     op_prepare(op, r, value, tag);

@@ -13,10 +13,10 @@
 #include "list/core/co.h"
 #include "list/core/list_call.h"
 #include "list/core/metrics.h"
+#include "list/core/request.h"
 #include "list/core/timers.h"
 #include "list/format/head.h"
 #include "list/format/sublist.h"
-#include "proto/server/backend.h"
 
 struct engine;
 struct life;
@@ -33,11 +33,12 @@ TAILQ_HEAD(call_queue, list_call);
 
 /* What an operation is stepped with; NULL at its start, after a sleep or a yield. */
 struct op_event {
-    uint64_t tag;                 /* as given at emission */
-    const struct be_reply *reply; /* a backend's reply, or */
-    struct sublist *sublist;      /* a fetched sublist (scan.h), NULL with missing or failed */
-    enum be_status status;        /* of the reply or the fetch */
-    const char *text;             /* what happened, when status is an error */
+    uint64_t tag;                       /* as given at emission */
+    const struct be_reply *reply;       /* a backend's reply, or */
+    const struct list_request *request; /* that it answers, or NULL */
+    struct sublist *sublist; /* a fetched sublist (scan.h), NULL with missing or failed */
+    enum be_status status;   /* of the reply or the fetch */
+    const char *text;        /* what happened, when status is an error */
     struct head *head; /* of a reply to a read of a head: what was read, during the call; NULL:
                           there is none, or it is foreign. All intents are decided, unless the read
                           was raw, or the head is cut */
@@ -119,38 +120,25 @@ uint64_t op_backoff_end_us(struct engine *e, uint64_t unit_us, unsigned conflict
 /* The name of the step that the oldest operation on this list waits in, "" when there is none. */
 const char *op_waiting(const struct engine *e, const struct list *list);
 
-struct expiry;
-
-/* What the engine knows of a request besides. */
-struct op_request {
-    struct op *op;           /* NULL: a fetch's (list/core/fetch.h) */
-    struct list *list;       /* whose head is read, or NULL (list/core/held_reads.h) */
-    struct expiry *expiry;   /* that it belongs to, or NULL */
-    uint64_t tag;            /* of the operation; the fetch; what the expiry asks for */
-    uint64_t appended_bytes; /* what had been appended to the list by then */
-    bool is_raw;             /* the head with all that stands in it */
-    uint8_t rounds;          /* answers that were held */
-    struct be_request be;    /* last: its carrier's part is behind it */
-};
-
-static inline struct op_request *op_request_of(const struct be_request *be)
-{
-    return (struct op_request *)((uintptr_t)be - offsetof(struct op_request, be));
-}
-
 /* A zeroed request with the key's placement, from the spare ones. */
-struct be_request *request_new(struct engine *e, const struct list *list, enum be_verb verb);
-void request_free(struct engine *e, struct be_request **request);
+struct list_request *request_new(struct engine *e, const struct list *list, enum be_verb verb);
+void request_free(struct engine *e, struct list_request **request);
+/* Where its operation notes that a call was told that the outcome is unknown; or NULL. */
+static inline const bool *request_told_unknown(const struct list_request *request)
+{
+    bool is_ops = request->op != NULL && request->expiry == NULL;
+    return is_ops ? &request->op->told_unknown : NULL;
+}
 /* Puts it into the outbox. */
-void request_send(struct engine *e, struct be_request *request);
+void request_send(struct engine *e, struct list_request *request);
 
 /* ---- emit.c, but for the first two ---- */
 
 /* Makes the request one of the operation's, and counts it as outstanding. Value: the block's filled
  * part, of which the request takes its own reference. */
-void op_prepare(struct op *op, struct be_request *request, struct block *value, uint64_t tag);
+void op_prepare(struct op *op, struct list_request *request, struct block *value, uint64_t tag);
 /* Emission: each puts one request into the outbox and counts it as outstanding; values as above. */
-void op_send(struct engine *e, struct op *op, struct be_request *request, struct block *value,
+void op_send(struct engine *e, struct op *op, struct list_request *request, struct block *value,
              uint64_t tag);
 void emit_get(struct engine *e, struct op *op, uint64_t tag);
 /* The same of another list. */

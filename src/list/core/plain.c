@@ -127,9 +127,9 @@ void plain_reopen(struct plain_batch *b, size_t from, size_t to)
 
 static void send_delete(struct engine *e, struct op *op, struct plain_item *item, size_t at)
 {
-    struct be_request *r = request_new(e, op->list, BE_DELETE);
+    struct list_request *r = request_new(e, op->list, BE_DELETE);
     memcpy(r->key, item->name.p, item->name.len);
-    r->key_len = r->placement_len = (uint8_t)item->name.len;
+    request_set_key(r, (uint8_t)item->name.len);
     r->pool_index = config_route(e->config, item->name)->pool_index;
     item->state = PLAIN_SENT;
     op_send(e, op, r, NULL, at);

@@ -63,7 +63,7 @@ enum head_result op_take_head_of(struct engine *e, struct list *list, const stru
     list->has_head = list->has_head && !seen;
     list->is_absent = list->is_absent && !seen;
     if (seen && event->reply != NULL) {
-        list->moves = event->reply->moves;
+        list->moves = event->request != NULL && event->request->may_move;
     }
     if (event->status == BE_MISS) {
         list_note_seen(list, 0, event->appended_bytes);

@@ -370,10 +370,10 @@ enum progress joint_tidy_step(struct engine *e, struct joint *j, const struct op
     for (size_t i = 0; i < j->source_count; i++) {
         struct source *s = &j->sources[i];
         if (is_to_go(s)) {
-            struct be_request *r = request_new(e, s->list, BE_CAS_DELETE);
-            r->key_len = r->placement_len = head_key(r->key, list_key(s->list));
-            r->cas = s->look->head->cas;
-            r->epoch = s->look->head->epoch;
+            struct list_request *r = request_new(e, s->list, BE_CAS_DELETE);
+            request_set_key(r, head_key(r->key, list_key(s->list)));
+            r->be.cas = s->look->head->cas;
+            r->be.epoch = s->look->head->epoch;
             op_send(e, j->op, r, NULL, i);
         }
     }

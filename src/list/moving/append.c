@@ -4,7 +4,8 @@
 #include "base/block.h"
 #include "list/format/absent.h"
 
-bool append_has_place(const struct be_request *request, const struct place *found, struct slice key)
+bool append_has_place(const struct list_request *request, const struct place *found,
+                      struct slice key)
 {
     struct head *head = place_open(found, key);
     bool misses = head != NULL && head_is_absent(head) && head->marks.lease == 0;
@@ -13,38 +14,42 @@ bool append_has_place(const struct be_request *request, const struct place *foun
     return takes;
 }
 
-void append_begin(struct moved_append *append, struct be_request *request,
+void append_begin(struct moved_append *append, struct list_request *request,
                   const struct be_reply *head)
 {
     append->under_way = true;
     append->by_cas = head->ttl_s < 0;
-    request->cas = head->cas;
-    request->epoch = head->epoch;
+    request->be.cas = head->cas;
+    request->be.epoch = head->epoch;
     if (!append->by_cas) {
-        request->with_cas = true;
+        request->be.with_cas = request->be.asks_cas = true;
         return;
     }
-    struct block *whole = block_new_exact(head->value.len + request->value.len);
+    struct block *whole = block_new_exact(head->value.len + request->be.value.len);
     block_append(&whole, head->value.p, head->value.len);
-    block_append(&whole, request->value.p, request->value.len);
-    append->added = request->value;
-    append->block = request->block;
-    request->verb = BE_CAS;
-    request->value = slice_make(whole->data, whole->used);
-    request->block = whole;
-    request->flags = head->flags;
+    block_append(&whole, request->be.value.p, request->be.value.len);
+    append->added = request->be.value;
+    append->block = request->be.block;
+    request->be.verb = BE_CAS;
+    request->be.value = slice_make(whole->data, whole->used);
+    request->be.block = whole;
+    request->be.flags = head->flags;
 }
 
-void append_end(struct moved_append *append, struct be_request *request)
+void append_end(struct moved_append *append, struct list_request *request)
 {
-    if (append->under_way && append->by_cas) {
-        block_unref(&request->block);
-        request->verb = BE_APPEND;
-        request->value = append->added;
-        request->block = append->block;
-        request->flags = 0;
+    if (!append->under_way) {
+        return;
     }
-    request->with_cas = false;
+    if (append->by_cas) {
+        block_unref(&request->be.block);
+        request->be.verb = BE_APPEND;
+        request->be.value = append->added;
+        request->be.block = append->block;
+        request->be.flags = 0;
+    }
+    request->be.with_cas = request->be.asks_cas = false;
+    request->be.cas = request->be.epoch = 0;
     *append = (struct moved_append){.under_way = false};
 }
 

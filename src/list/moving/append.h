@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 
+#include "list/core/request.h"
 #include "list/moving/places.h"
 
 /* All zero: none is under way. */
@@ -23,13 +24,13 @@ struct moved_append {
 };
 
 /* May that BE_APPEND go to what was found for the list of that key? */
-bool append_has_place(const struct be_request *request, const struct place *found,
+bool append_has_place(const struct list_request *request, const struct place *found,
                       struct slice key);
 /* Changes a BE_APPEND of the engine for a head of which that answer to a BE_GET tells. */
-void append_begin(struct moved_append *append, struct be_request *request,
+void append_begin(struct moved_append *append, struct list_request *request,
                   const struct be_reply *head);
 /* Makes the request again what it was; nothing where none is under way. */
-void append_end(struct moved_append *append, struct be_request *request);
+void append_end(struct moved_append *append, struct list_request *request);
 /* Lets go of what it keeps, where the request is another's now. */
 void append_forget(struct moved_append *append);
 

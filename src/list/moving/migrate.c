@@ -30,10 +30,10 @@ static void finish(struct engine *e, struct op_migrate *m, const struct op_event
     m->call = NULL;
     if (event->status == BE_MISS) {
         call_finish(e, m->op.list, call, LIST_MISSING);
-    } else if (event->status == BE_HIT && !event->reply->stays) {
+    } else if (event->status == BE_HIT && event->request->stays == NULL) {
         call_finish(e, m->op.list, call, LIST_OK);
     } else if (event->status == BE_HIT) {
-        call_fail(e, m->op.list, call, STAYS "%s", text);
+        call_fail(e, m->op.list, call, STAYS "%s", event->request->stays);
     } else {
         call_fail(e, m->op.list, call, "%s", text != NULL ? text : "backend refused a read");
     }
@@ -50,11 +50,11 @@ static enum progress migrate_step(struct engine *e, struct op *op, const struct 
         if (m->call == NULL) {
             break;
         }
-        if (event->status != BE_HIT || !event->reply->stays_for_now) {
+        if (event->status != BE_HIT || !event->request->stays_for_now) {
             finish(e, m, event);
             break;
         }
-        (void)snprintf(m->why, sizeof m->why, "%s", event->text);
+        (void)snprintf(m->why, sizeof m->why, "%s", event->request->stays);
         /* What was announced, and what is to be deleted, goes by a compaction. */
         lists_wish(&e->lists, op->list, WISH_COMPACT, NULL);
         CO_SLEEP(op, co, "waiting for the list to move",

@@ -18,7 +18,7 @@
 struct mover {
     TAILQ_ENTRY(mover) link;
     struct moved_list *list;
-    struct be_request *request; /* the engine's */
+    struct list_request *request; /* the engine's */
     struct moved_append append;
     struct co co;
     unsigned tries;
@@ -30,7 +30,7 @@ struct mover {
     struct place left; /* the head that it has marked */
     struct name token;
     const struct be_reply *reply; /* of what was asked last, during a step */
-    struct be_request own; /* last: what it asks for itself; the carrier's room is behind it */
+    struct list_request own; /* last: what it asks for itself; the carrier's room is behind it */
 };
 
 /* Sublists on their way to the new server, or off the old one: beside what clients ask for. */
@@ -43,7 +43,7 @@ struct porter {
     bool gave_up;
     struct co co;
     const struct be_reply *reply;
-    struct be_request own; /* last, as a mover's */
+    struct list_request own; /* last, as a mover's */
 };
 
 /* A list for which something is under way, or that was met lately. */
@@ -51,10 +51,10 @@ struct moved_list {
     struct moved_list *next; /* in the bucket */
     STAILQ_ENTRY(moved_list) ready;
     TAILQ_HEAD(, mover) waiting;
-    struct be_request *asked;  /* by the first of them, and not answered yet */
-    size_t passing;            /* requests that go by */
-    struct porter *porter;     /* or NULL */
-    struct name_range *ported; /* runs whose sublists are on the new server */
+    struct list_request *asked; /* by the first of them, and not answered yet */
+    size_t passing;             /* requests that go by */
+    struct porter *porter;      /* or NULL */
+    struct name_range *ported;  /* runs whose sublists are on the new server */
     size_t ported_count;
     const char *port_failed; /* why those of that run could not be copied, until it is told */
     struct name failed_run;
@@ -77,7 +77,7 @@ struct moving {
     struct moved_list **buckets;
     size_t bucket_count;
     STAILQ_HEAD(, moved_list) ready; /* the first mover of each has not begun */
-    struct be_queue outbox;
+    struct request_queue outbox;
     size_t bytes, bytes_max; /* of buckets and lists, with what is under way for them or without */
     size_t forget_next;
 };
@@ -151,15 +151,17 @@ static struct moved_list *list_of(struct moving *m, struct slice key)
 /* --- asking --------------------------------------------------------------------------------- */
 
 /* Asks for the list's head by a request of its own; the value's reference goes to that. */
-static void ask(struct moving *m, const struct moved_list *list, struct be_request *own,
+static void ask(struct moving *m, const struct moved_list *list, struct list_request *own,
                 bool on_new, enum be_verb verb, struct block *value)
 {
-    block_unref(&own->block);
-    *own = (struct be_request){.verb = verb, .is_own = true, .pool_index = m->pools[on_new]};
-    own->key_len = own->placement_len = list->key_len;
+    block_unref(&own->be.block);
+    *own = (struct list_request){.is_own = true,
+                                 .pool_index = m->pools[on_new],
+                                 .be = {.verb = verb, .time_optional = true}};
+    request_set_key(own, list->key_len);
     memcpy(own->key, list->key, list->key_len);
-    own->block = value;
-    own->value = value == NULL ? SLICE_NONE : slice_make(value->data, value->used);
+    own->be.block = value;
+    own->be.value = value == NULL ? SLICE_NONE : slice_make(value->data, value->used);
     STAILQ_INSERT_TAIL(&m->outbox, own, link);
 }
 
@@ -176,10 +178,10 @@ static void ask_write(struct moving *m, struct mover *x, bool on_new, enum be_ve
 {
     x->list->asked = &x->own;
     ask(m, x->list, &x->own, on_new, verb, value);
-    x->own.flags = flags;
+    x->own.be.flags = flags;
     if (verb != BE_ADD) {
-        x->own.cas = where->reply.cas;
-        x->own.epoch = where->reply.epoch;
+        x->own.be.cas = where->reply.cas;
+        x->own.be.epoch = where->reply.epoch;
     }
 }
 
@@ -199,18 +201,17 @@ static bool failed(const struct mover *x)
 /* --- answers to the engine ------------------------------------------------------------------ */
 
 /* Gives the engine's request back as it came. */
-static void give_back(struct moving *m, struct be_request *request, const struct be_reply *reply)
+static void give_back(struct moving *m, struct list_request *request, const struct be_reply *reply)
 {
-    struct be_reply told = *reply;
     request->pool_index = m->pools[0];
     request->moves = NULL;
-    told.moves = true;
-    m->done(m->arg, request, &told);
+    request->may_move = true;
+    m->done(m->arg, request, reply);
 }
 
 static void answer(struct moving *m, struct mover *x, const struct be_reply *reply)
 {
-    struct be_request *request = x->request;
+    struct list_request *request = x->request;
     append_end(&x->append, request);
     x->request = NULL;
     give_back(m, request, reply);
@@ -228,7 +229,7 @@ static void answer_status(struct moving *m, struct mover *x, enum be_status stat
 static void answer_failed(struct moving *m, struct mover *x)
 {
     struct be_reply reply = *x->reply;
-    if (be_changes(x->request->verb) && reply.status == BE_LOST) {
+    if (be_changes(x->request->be.verb) && reply.status == BE_LOST) {
         reply.status = BE_DOWN;
     }
     answer(m, x, &reply);
@@ -307,7 +308,7 @@ static enum progress find(struct moving *m, struct mover *x)
         }
         if (place_counts(&x->new, &x->old)) {
             ask_write(m, x, true, BE_CAS, &x->new, place_head(&x->new), 0);
-            x->own.exptime = place_exptime_of_head(&x->new, name_of(x->list), m->wall_s);
+            x->own.be.exptime = place_exptime_of_head(&x->new, name_of(x->list), m->wall_s);
         } else { /* its mover may not know yet that it counts for nothing */
             ask_write(m, x, true, BE_CAS_DELETE, &x->new, NULL, 0);
         }
@@ -363,7 +364,7 @@ static enum progress move(struct moving *m, struct mover *x)
         name_fresh(&x->token, m->rng);
         ask_write(m, x, true, x->new.kind == PLACE_NOTHING ? BE_ADD : BE_CAS, &x->new,
                   place_copy(&x->old, &x->token), MARK_FLAGS);
-        x->own.exptime = place_exptime_of_head(&x->old, name_of(x->list), m->wall_s);
+        x->own.be.exptime = place_exptime_of_head(&x->old, name_of(x->list), m->wall_s);
         CO_AWAIT(co, "writing the copy");
         if (failed(x)) {
             note_refusal(x);
@@ -394,7 +395,7 @@ static size_t porter_bytes(const struct moving *m, const struct porter *x)
 static void free_porter(const struct moving *m, struct porter *x)
 {
     memory_give(porter_bytes(m, x));
-    block_unref(&x->own.block);
+    block_unref(&x->own.be.block);
     free(x->ranges);
     free(x);
 }
@@ -403,8 +404,8 @@ static void port_ask(struct moving *m, struct porter *x, bool on_new, enum be_ve
                      struct block *value)
 {
     ask(m, x->list, &x->own, on_new, verb, value);
-    x->own.key_len =
-        sublist_key(x->own.key, name_of(x->list), &x->ranges[x->range].name, x->number);
+    uint8_t len = sublist_key(x->own.key, name_of(x->list), &x->ranges[x->range].name, x->number);
+    x->own.be.key = slice_make(x->own.key, len);
 }
 
 static void give_up_port(struct porter *x, const char *why)
@@ -438,8 +439,8 @@ static enum progress port_one(struct moving *m, struct porter *x)
     }
     port_ask(m, x, true, BE_ADD, block_ref(x->reply->block));
     /* The block may hold more than the value. */
-    x->own.value = x->reply->value;
-    x->own.exptime = place_exptime_beyond(x->reply, m->wall_s);
+    x->own.be.value = x->reply->value;
+    x->own.be.exptime = place_exptime_beyond(x->reply, m->wall_s);
     CO_AWAIT(co, "copying a sublist");
     if (x->reply->status != BE_STORED && x->reply->status != BE_NOT_STORED) {
         give_up_port(x, "its new server does not take its sublists");
@@ -578,9 +579,9 @@ static void leave_old(struct moving *m, struct mover *x)
 /* --- what the engine has asked for ---------------------------------------------------------- */
 
 /* Not of a sublist, or of another item that lies where the list does. */
-static bool is_head_request(const struct be_request *request)
+static bool is_head_request(const struct list_request *request)
 {
-    return request->placement_at == 0 && request->key_len == request->placement_len;
+    return request->placement_at == 0 && request->be.key.len == request->placement_len;
 }
 
 /* There is no list. */
@@ -588,11 +589,11 @@ static enum progress make(struct moving *m, struct mover *x)
 {
     struct co *co = &x->co;
     CO_BEGIN(co);
-    if (x->request->verb != BE_ADD) {
+    if (x->request->be.verb != BE_ADD) {
         answer_status(m, x,
-                      x->request->verb == BE_APPEND         ? BE_NOT_STORED
-                      : be_is_conditional(x->request->verb) ? BE_NOT_FOUND
-                                                            : BE_MISS,
+                      x->request->be.verb == BE_APPEND         ? BE_NOT_STORED
+                      : be_is_conditional(x->request->be.verb) ? BE_NOT_FOUND
+                                                               : BE_MISS,
                       NULL);
         CO_RETURN(co);
     }
@@ -621,17 +622,15 @@ static enum progress make(struct moving *m, struct mover *x)
 /* The list is there: who asks whether it is on its new server hears that. */
 static void answer_with(struct moving *m, struct mover *x, const struct place *found)
 {
-    struct be_reply reply = found->reply;
-    if (x->request->verb == BE_PROBE && !x->on_new) {
-        reply.stays = true;
-        reply.stays_for_now = x->stay.for_now;
-        reply.text = x->stay.why;
+    if (x->request->be.verb == BE_PROBE && !x->on_new) {
+        x->request->stays = x->stay.why;
+        x->request->stays_for_now = x->stay.for_now;
         if (m->step == MOVING_LEARN) {
-            reply.text = "this proxy does not move lists yet: the step is learn, or move has just "
-                         "begun";
+            x->request->stays = "this proxy does not move lists yet: the step is learn, or move "
+                                "has just begun";
         }
     }
-    answer(m, x, &reply);
+    answer(m, x, &found->reply);
 }
 
 /* The list is there. */
@@ -641,15 +640,15 @@ static enum progress act(struct moving *m, struct mover *x)
     const struct place *found = x->on_new ? &x->new : &x->old;
     bool is_head = is_head_request(x->request);
     CO_BEGIN(co);
-    if (is_head && !be_changes(x->request->verb)) {
+    if (is_head && !be_changes(x->request->be.verb)) {
         answer_with(m, x, found);
         CO_RETURN(co);
     }
-    if (is_head && x->request->verb == BE_ADD) {
+    if (is_head && x->request->be.verb == BE_ADD) {
         answer_status(m, x, BE_NOT_STORED, NULL);
         CO_RETURN(co);
     }
-    if (is_head && x->request->verb == BE_APPEND) {
+    if (is_head && x->request->be.verb == BE_APPEND) {
         if (!append_has_place(x->request, found, name_of(x->list))) {
             answer_status(m, x, BE_NOT_STORED, NULL);
             CO_RETURN(co);
@@ -674,15 +673,15 @@ static enum progress act(struct moving *m, struct mover *x)
 /* Which server has given that number. */
 static bool knows_epoch(const struct mover *x, bool *on_new)
 {
-    *on_new = x->request->epoch == x->list->epochs[1];
-    return x->request->epoch == x->list->epochs[0] || *on_new;
+    *on_new = x->request->be.epoch == x->list->epochs[1];
+    return x->request->be.epoch == x->list->epochs[0] || *on_new;
 }
 
 static enum progress run(struct moving *m, struct mover *x)
 {
     struct co *co = &x->co;
     CO_BEGIN(co);
-    if (be_is_conditional(x->request->verb)) {
+    if (be_is_conditional(x->request->be.verb)) {
         if (!knows_epoch(x, &x->on_new)) {
             answer_status(m, x, BE_EXISTS, NULL);
             CO_RETURN(co);
@@ -738,7 +737,7 @@ static void free_mover(const struct moving *m, struct mover *x)
     place_forget(&x->new);
     place_forget(&x->again);
     place_forget(&x->left);
-    block_unref(&x->own.block);
+    block_unref(&x->own.be.block);
     append_forget(&x->append);
     free(x);
 }
@@ -760,7 +759,7 @@ static void advance(struct moving *m, struct moved_list *list, const struct be_r
     }
 }
 
-static void queue(struct moving *m, struct moved_list *list, struct be_request *request)
+static void queue(struct moving *m, struct moved_list *list, struct list_request *request)
 {
     struct mover *x = calloc(1, sizeof *x + m->room_bytes);
     CHECK(x != NULL);
@@ -773,9 +772,9 @@ static void queue(struct moving *m, struct moved_list *list, struct be_request *
     TAILQ_INSERT_TAIL(&list->waiting, x, link);
 }
 
-void moving_submit(struct moving *m, struct be_request *request, bool old_is_gone)
+void moving_submit(struct moving *m, struct list_request *request, bool old_is_gone)
 {
-    struct slice key = be_placement(request);
+    struct slice key = request_placement(request);
     struct moved_list *list = list_of(m, key);
     list->old_is_gone = old_is_gone;
     if (!is_head_request(request) && list->known && TAILQ_EMPTY(&list->waiting)) {
@@ -787,14 +786,14 @@ void moving_submit(struct moving *m, struct be_request *request, bool old_is_gon
     queue(m, list, request);
 }
 
-struct be_request *moving_take_request(struct moving *m)
+struct list_request *moving_take_request(struct moving *m)
 {
     while (STAILQ_EMPTY(&m->outbox) && !STAILQ_EMPTY(&m->ready)) {
         struct moved_list *list = STAILQ_FIRST(&m->ready);
         STAILQ_REMOVE_HEAD(&m->ready, ready);
         advance(m, list, NULL);
     }
-    struct be_request *request = STAILQ_FIRST(&m->outbox);
+    struct list_request *request = STAILQ_FIRST(&m->outbox);
     if (request != NULL) {
         STAILQ_REMOVE_HEAD(&m->outbox, link);
         request->moves = m;
@@ -804,17 +803,17 @@ struct be_request *moving_take_request(struct moving *m)
 
 /* A sublist may have gone to the new server with its list: then it is asked for where that is. A
  * clock item may not: it has to be read before what was asked for behind it (expiry.h). */
-static bool may_have_moved(const struct moving *m, const struct be_request *request,
+static bool may_have_moved(const struct moving *m, const struct list_request *request,
                            const struct be_reply *reply)
 {
-    return (request->verb == BE_GET || request->verb == BE_PROBE) && reply->status == BE_MISS &&
-           request->pool_index == m->pools[0] &&
-           !clock_key_is(slice_make(request->key, request->key_len));
+    return (request->be.verb == BE_GET || request->be.verb == BE_PROBE) &&
+           reply->status == BE_MISS && request->pool_index == m->pools[0] &&
+           !clock_key_is(request->be.key);
 }
 
-void moving_reply(struct moving *m, struct be_request *request, const struct be_reply *reply)
+void moving_reply(struct moving *m, struct list_request *request, const struct be_reply *reply)
 {
-    struct moved_list *list = *find_list(m, be_placement(request));
+    struct moved_list *list = *find_list(m, request_placement(request));
     CHECK(list != NULL);
     if (list->porter != NULL && request == &list->porter->own) {
         list->porter->reply = reply;
@@ -865,7 +864,7 @@ struct moving *moving_create(uint32_t old_pool, uint32_t new_pool, size_t room_b
 void moving_destroy(struct moving **slot)
 {
     struct moving *m = *slot;
-    struct be_request *request;
+    struct list_request *request;
     *slot = NULL;
     STAILQ_FOREACH(request, &m->outbox, link)
     {

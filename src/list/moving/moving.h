@@ -23,7 +23,7 @@
 
 #include "base/rng.h"
 #include "list/core/metrics.h"
-#include "proto/server/backend.h"
+#include "list/core/request.h"
 
 struct moving;
 
@@ -31,7 +31,7 @@ enum moving_step { MOVING_LEARN, MOVING_MOVE };
 
 /* The engine's request has its answer: exactly once for each, never from within moving_submit or
  * moving_take_request. reply: during the call. */
-typedef void moving_done_fn(void *arg, struct be_request *request, const struct be_reply *reply);
+typedef void moving_done_fn(void *arg, struct list_request *request, const struct be_reply *reply);
 
 /* For requests with pool_index old_pool whose servers by the two pools differ. room_bytes: as
  * engine_set_request_room. bytes_max: of what is kept of lists with nothing under way; the rest
@@ -47,11 +47,12 @@ void moving_update(struct moving *moving, enum moving_step step, int64_t wall_s)
 
 /* Takes a request of the engine, whose pool_index is old_pool. old_is_gone: the old server of its
  * list is not asked any more, by any proxy: the list is on the new one, or nowhere. */
-void moving_submit(struct moving *moving, struct be_request *request, bool old_is_gone);
+void moving_submit(struct moving *moving, struct list_request *request, bool old_is_gone);
 /* The next request for a server, whose pool_index says which, and whose moves says moving; NULL:
  * none for now. */
-struct be_request *moving_take_request(struct moving *moving);
+struct list_request *moving_take_request(struct moving *moving);
 /* The answer to one that moving_take_request gave. */
-void moving_reply(struct moving *moving, struct be_request *request, const struct be_reply *reply);
+void moving_reply(struct moving *moving, struct list_request *request,
+                  const struct be_reply *reply);
 
 #endif

@@ -4,11 +4,12 @@
 #include "list/content/view.h"
 #include "list/read/from_view.h"
 
-void recent_note_change(struct engine *e, const struct be_request *request)
+void recent_note_change(struct engine *e, const struct list_request *request)
 {
     /* A list's head is KEY#; what else is written is in no list before a head says so. */
-    if (request->key[request->key_len - 1] == '#') {
-        own_changes_add(e->own_changes, hash_bytes(request->key, request->key_len - 1u, 0));
+    struct slice key = request->be.key;
+    if (key.p[key.len - 1] == '#') {
+        own_changes_add(e->own_changes, hash_bytes(key.p, key.len - 1, 0));
     }
 }
 

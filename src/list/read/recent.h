@@ -16,7 +16,7 @@ static inline unsigned recent_changes(const struct engine *e, const struct list 
     return e->own_changes == NULL ? 0 : own_changes_of(e->own_changes, list->hash);
 }
 /* A change was answered, or its answer is lost. */
-void recent_note_change(struct engine *e, const struct be_request *request);
+void recent_note_change(struct engine *e, const struct list_request *request);
 
 /* May the list be read like that, if it has a view? */
 static inline bool recent_is_wanted(const struct engine *e, const struct list *list)

@@ -30,7 +30,6 @@ struct exchange {
     bool needs_cas;         /* BE_DOWN on a server that runs without CAS */
     bool told;              /* the submitter has said, and counted, that the outcome is unknown */
     const bool *told_there; /* or says so there; NULL: nowhere */
-    uint64_t epoch;         /* 0, or: only on the connection of that name, else BE_EXISTS */
     /* BE_LINE_GET: each value is given to value() as it comes, whatever becomes of the rest. done()
      * has the last line, "END" or an error. NULL for all others. */
     void (*value)(struct exchange *exchange, const struct be_reply *reply);
@@ -78,7 +77,7 @@ static inline void exchange_init_line(struct exchange *x, enum be_verb verb, str
     x->op.block = NULL;
     x->needs_cas = x->told = false;
     x->told_there = NULL;
-    x->epoch = 0;
+    x->op.epoch = 0;
     x->value = NULL;
     x->done = done;
     x->owner = owner;

@@ -196,7 +196,7 @@ static enum exchange_failure refusal(const struct upstream *u, const struct exch
     if (server->context->closing) {
         return FAILURE_CLOSING;
     }
-    if (x->epoch != 0 && x->epoch != u->epoch) {
+    if (x->op.epoch != 0 && x->op.epoch != u->epoch) {
         return FAILURE_STALE;
     }
     enum exchange_failure failure = unfitness(u, x);
@@ -409,7 +409,7 @@ static enum exchange_failure failure_when_lost(const struct upstream *u, const s
         return FAILURE_LOST;
     }
     /* Its CAS number means nothing on the next connection (storage rule 5). */
-    return x->epoch != 0 ? FAILURE_STALE : FAILURE_NONE;
+    return x->op.epoch != 0 ? FAILURE_STALE : FAILURE_NONE;
 }
 
 static enum exchange_failure failure_at_timeout(const struct upstream *u, const struct exchange *x)

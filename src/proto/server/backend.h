@@ -9,14 +9,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
 #include "base/block.h"
 #include "base/slice.h"
 #include "proto/key.h"
-
-/* Longest key of a request that goes where another key belongs. */
-#define BE_ROUTE_BYTES 16
 
 /* First those that change nothing. */
 enum be_verb {
@@ -31,15 +27,15 @@ enum be_verb {
     BE_SET,     /* BE_STORED. One that is refused removes what it was to replace */
     BE_APPEND,  /* BE_STORED or BE_NOT_STORED */
     BE_PREPEND, /* the same */
-    BE_INCR,    /* adds request.delta to a decimal number: BE_STORED with reply.number, or
+    BE_INCR,    /* adds delta to a decimal number: BE_STORED with reply.number, or
                    BE_NOT_FOUND; BE_REFUSED when it is no number */
-    BE_CAS, /* BE_STORED, BE_EXISTS or BE_NOT_FOUND; only on the connection that request.epoch names
-             */
+    BE_CAS,     /* BE_STORED, BE_EXISTS or BE_NOT_FOUND; only on the connection that epoch names
+                 */
     BE_CAS_DELETE, /* the same; the item is gone when BE_STORED (classic cas with exptime -1) */
     BE_DELETE,     /* BE_DELETED or BE_NOT_FOUND */
 
     /* What plain verbs need besides. The engine sends none. */
-    BE_DECR,  /* takes request.delta off a decimal number, never below 0; answers as BE_INCR */
+    BE_DECR,  /* takes delta off a decimal number, never below 0; answers as BE_INCR */
     BE_TOUCH, /* another exptime: BE_STORED or BE_NOT_FOUND */
     BE_GAT,   /* BE_FETCH with another exptime */
 
@@ -84,7 +80,7 @@ enum be_status {
     BE_MISS,
     BE_STORED,
     BE_NOT_STORED,
-    BE_EXISTS, /* also: request.epoch is over, the request was not sent (storage rule 5) */
+    BE_EXISTS, /* also: epoch is over, the request was not sent (storage rule 5) */
     BE_NOT_FOUND,
     BE_DELETED,
     BE_ANSWERED, /* the answer to a line, whatever it says: see be_reply.line */
@@ -131,11 +127,14 @@ struct be_operation {
     struct slice value;  /* what be_has_value verbs store; BE_LINE: the data block with its line end
                           */
     struct block *block; /* holds the value, or NULL: then it is copied */
-    uint64_t cas;        /* BE_CAS, BE_CAS_DELETE */
+    uint64_t cas;        /* BE_CAS, BE_CAS_DELETE, and with_cas */
+    uint64_t epoch;      /* 0, or of the reply that brought the CAS number: only on the connection
+                            of that name, else BE_EXISTS */
     uint64_t delta;      /* BE_INCR, BE_DECR */
     bool asks_cas; /* BE_FETCH, BE_GAT, BE_LINE_GET; of changes, where the server can tell it */
 
-    bool durable;       /* see be_request */
+    bool durable;       /* a change that must outlive the failover of a node, whatever the pool's
+                           durability says. Others may be lost by one, the latest first */
     bool time_optional; /* BE_GET: where the server does not tell times to live, without one */
 
     /* What only plain verbs set, of servers of a cluster or with asks_cas. */
@@ -173,51 +172,6 @@ static inline uint64_t be_condition(const struct be_operation *op)
     return op->cas != 0 ? op->cas : UINT64_MAX - 1;
 }
 
-struct moving;
-
-/* A request of the list engine. Behind it in memory is room for the pool's part of it, see
- * be_request_room. */
-struct be_request {
-    STAILQ_ENTRY(be_request) link; /* for the holder of the request */
-    enum be_verb verb;
-    uint8_t key_len;
-    uint8_t placement_at, placement_len; /* what chooses the server, see be_placement */
-    uint32_t pool_index;
-    uint32_t flags;
-    int32_t exptime; /* as memcached takes it: 0 never, seconds, or absolute above 30 days */
-    uint64_t cas;
-    uint64_t delta;      /* BE_INCR */
-    uint64_t epoch;      /* BE_CAS, BE_CAS_DELETE: of the reply that brought the CAS number */
-    struct slice value;  /* lives in block */
-    struct block *block; /* holds a reference, or NULL */
-    /* Set when the submitter has said, and counted, that the outcome is unknown; or NULL. Lives
-     * until the answer. */
-    const bool *told_unknown;
-    struct moving *moves; /* list/moving/moving.h has given it out, and takes the answer; or NULL */
-    bool is_own;          /* and the engine has not asked for it: that has */
-    bool with_cas; /* BE_APPEND: BE_EXISTS unless the item has cas; epoch as for BE_CAS. The engine
-                      sends none */
-    bool needs_list; /* BE_APPEND to a head: BE_NOT_STORED where that says that its list is missing,
-                        and no client fills it. For list/moving alone: servers do not look */
-    bool durable;    /* a change that must outlive the failover of a node, whatever the pool's
-                        durability says. Others may be lost by one, the latest first */
-    char key[KEY_BYTES_MAX + BE_ROUTE_BYTES];
-};
-STAILQ_HEAD(be_queue, be_request);
-
-/* The bytes that choose the server and the connection: the first ones of the key, or those of
- * another key, which stand behind it. */
-static inline struct slice be_placement(const struct be_request *request)
-{
-    return slice_make(request->key + request->placement_at, request->placement_len);
-}
-
-/* The carrier's part of the request's memory, engine_set_request_room bytes of it. */
-static inline void *be_request_room(struct be_request *request)
-{
-    return request + 1;
-}
-
 struct be_reply {
     enum be_status status;
     uint32_t flags;
@@ -225,9 +179,6 @@ struct be_reply {
     uint32_t expires_s; /* the same: the second since 1970, where the server tells that, or 0 */
     bool server_down;   /* BE_DOWN: no request gets to the server now */
     bool no_times;      /* BE_GET: the server does not tell times to live; ttl_s is -1 */
-    bool moves;         /* list/moving has answered: the list may move to another server */
-    bool stays;         /* BE_PROBE of a head: the list is not on its new server, see text */
-    bool stays_for_now; /* and it can go there by and by */
     uint64_t cas;
     uint64_t epoch;      /* names the connection that gave this reply; never 0 for an answer from a
                             server */
@@ -237,8 +188,8 @@ struct be_reply {
     struct slice value;  /* lives in block; both only during the call that hands over the reply */
     struct block *block; /* take a reference to keep the value */
     const struct be_caps *caps; /* of the server that answered, or NULL */
-    const char *text; /* for BE_REFUSED, BE_DOWN, BE_LOST: what happened, naming the server; where
-                         a list stays: why; during the call */
+    const char *text; /* for BE_REFUSED, BE_DOWN, BE_LOST: what happened, naming the server; during
+                         the call */
 
     /* BE_ANSWERED, during the call. */
     struct slice line; /* the answer's line without its line end; lives in block. Of an answer that

@@ -197,7 +197,7 @@ static const char *what_is_told(const struct be_reply *reply, struct slice *told
 void trace_add_reply(struct trace *t, const struct trace_row *row, struct slice item,
                      const struct be_reply *reply)
 {
-    char shown[4 * (KEY_BYTES_MAX + BE_ROUTE_BYTES) + 1];
+    char shown[4 * KEY_BYTES_MAX + 1];
     struct slice told;
     pthread_mutex_lock(&t->lock);
     if (t->text != NULL && t->left > 0 && belongs(t, item)) {

@@ -22,18 +22,17 @@ struct carry {
 
 typedef void answer_fn(struct exchange *x, const struct be_reply *reply);
 
-static void ask(struct carry *c, struct pool *pool, const struct be_operation *op, uint64_t epoch,
-                answer_fn *done)
+static void ask(struct carry *c, struct pool *pool, const struct be_operation *op, answer_fn *done)
 {
     struct slice key = slice_make(c->key, c->key_len);
-    c->x = (struct exchange){.op = *op, .epoch = epoch, .done = done, .owner = c};
+    c->x = (struct exchange){.op = *op, .done = done, .owner = c};
     c->x.op.key = key;
     pool_submit(pool, key, &c->x);
 }
 
 static void ask_for(struct carry *c, struct pool *pool, enum be_verb verb, answer_fn *done)
 {
-    ask(c, pool, &(struct be_operation){.verb = verb}, 0, done);
+    ask(c, pool, &(struct be_operation){.verb = verb}, done);
 }
 
 static void finish(struct carry *c, enum carry_end end, const struct be_reply *reply)
@@ -66,8 +65,8 @@ static void on_emptied(struct exchange *x, const struct be_reply *reply)
 /* Of what was read there. */
 static void empty_old(struct carry *c)
 {
-    struct be_operation op = {.verb = BE_CAS_DELETE, .cas = c->old_cas};
-    ask(c, c->old, &op, c->old_epoch, on_emptied);
+    struct be_operation op = {.verb = BE_CAS_DELETE, .cas = c->old_cas, .epoch = c->old_epoch};
+    ask(c, c->old, &op, on_emptied);
 }
 
 static void note_old(struct carry *c, const struct be_reply *reply)
@@ -109,8 +108,8 @@ static void on_freed_of_rest(struct exchange *x, const struct be_reply *reply)
 
 static void free_lease(struct carry *c, answer_fn *done)
 {
-    struct be_operation op = {.verb = BE_CAS_DELETE, .cas = c->lease_cas};
-    ask(c, c->new, &op, c->lease_epoch, done);
+    struct be_operation op = {.verb = BE_CAS_DELETE, .cas = c->lease_cas, .epoch = c->lease_epoch};
+    ask(c, c->new, &op, done);
 }
 
 /* Can it be stored anew as what it is? Not what memcached itself calls stale, or has made for a
@@ -144,8 +143,9 @@ static void on_old(struct exchange *x, const struct be_reply *reply)
                                   .exptime = place_exptime(reply, c->worker->now.wall_s),
                                   .value = reply->value,
                                   .block = reply->block,
-                                  .cas = c->lease_cas};
-        ask(c, c->new, &op, c->lease_epoch, on_filled);
+                                  .cas = c->lease_cas,
+                                  .epoch = c->lease_epoch};
+        ask(c, c->new, &op, on_filled);
     }
 }
 
@@ -236,7 +236,7 @@ void carry_start(struct worker *w, uint32_t pool_index, struct slice key, bool o
     memcpy(c->key, key.p, key.len);
     if (odd_key) {
         struct be_operation op = {.verb = BE_DELETE, .odd_key = true, .asks_cas = true};
-        ask(c, c->old, &op, 0, on_emptied);
+        ask(c, c->old, &op, on_emptied);
     } else if (empties) {
         ask_for(c, c->old, BE_SIZE, on_size);
     } else {

@@ -255,8 +255,8 @@ static void free_lease(struct relay *r, then_fn *then)
                                   .key = key_of(r),
                                   .odd_key = r->odd_key,
                                   .asks_cas = r->odd_key,
-                                  .cas = r->lease_cas},
-                           .epoch = r->lease_epoch};
+                                  .cas = r->lease_cas,
+                                  .epoch = r->lease_epoch}};
     submit(r, r->new, then);
 }
 
@@ -299,7 +299,7 @@ static void on_leased(struct relay *r, const struct be_reply *reply)
 
 static void learn_add(struct relay *r)
 {
-    r->f->exchange = (struct exchange){.epoch = 0};
+    r->f->exchange = (struct exchange){.needs_cas = false};
     carry_fill_lease(&r->f->exchange, key_of(r), r->odd_key);
     submit(r, r->new, on_leased);
 }
