@@ -380,7 +380,7 @@ static void grant_wish(struct engine *e, struct list *list)
         compact_start_on(e, list, wish == WISH_HEAL ? COMPACT_HEAL : COMPACT_CLEAR,
                          &list->wish_about);
     } else {
-        compact_start(e, list, wish == WISH_COMPACT_LATE);
+        compact_start(e, list, wish == WISH_COMPACT_INSTEAD);
     }
 }
 

@@ -26,7 +26,7 @@
 struct test {
     struct rig rig;
     struct list *list;
-    bool late; /* the last compaction that was asked for is another worker's, really */
+    bool instead; /* the last compaction that was asked for is another worker's, really */
 };
 
 static int setup(void **state)
@@ -61,8 +61,8 @@ static bool compacts(struct test *t, uint64_t before, uint64_t log)
 {
     list_note_size(t->list, log);
     list_consider_compaction(t->rig.engine, t->list, before);
-    bool wished = t->list->wish == WISH_COMPACT || t->list->wish == WISH_COMPACT_LATE;
-    t->late = t->list->wish == WISH_COMPACT_LATE;
+    bool wished = t->list->wish == WISH_COMPACT || t->list->wish == WISH_COMPACT_INSTEAD;
+    t->instead = t->list->wish == WISH_COMPACT_INSTEAD;
     t->list->wish = WISH_NONE;
     return wished;
 }
@@ -131,7 +131,7 @@ static void test_far_only_who_crosses_the_line_compacts(void **state)
     assert_false(compacts(t, 0, SILENCE));
     assert_false(list_is_crowded_far(t->list));
     assert_true(compacts(t, SILENCE, SILENCE + 1));
-    assert_false(t->late);
+    assert_false(t->instead);
     assert_false(compacts(t, SILENCE + 1, SILENCE + 2));
     assert_true(list_is_crowded_far(t->list));
     assert_false(compacts(t, UINT64_MAX, 4 * SILENCE));
@@ -159,7 +159,7 @@ static void test_far_patience_ends(void **state)
         waited++;
     } while (!compacts(t, UINT64_MAX, 4 * SILENCE));
     assert_in_range(waited, 8, 16);
-    assert_true(t->late);
+    assert_true(t->instead);
     /* The next one needs as much patience again. */
     pass_us(t, 7 * FAR_TRIP_US);
     assert_false(compacts(t, UINT64_MAX, 4 * SILENCE));
@@ -432,7 +432,7 @@ static void test_far_a_withdrawn_flip_is_not_waited_for(void **state)
             len += snprintf(head + len, sizeof head - (size_t)len, "+9:item %04d", len);
         }
         (void)snprintf(head + len, sizeof head - (size_t)len, "%s", cases[i].withdrawal);
-        lists_wish(&t->rig.engine->lists, t->list, WISH_COMPACT_LATE, NULL);
+        lists_wish(&t->rig.engine->lists, t->list, WISH_COMPACT_INSTEAD, NULL);
         pass_us(t, 1);
         rig_answer(&t->rig, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, head, -1);
         pass_us(t, 1);

@@ -54,7 +54,7 @@ void pair_read(struct pair *pair, struct slice adds, struct slice deletes, char 
     }
     if (!pair->mark_there && pair->pending_bytes == 0) {
         /* Only marks are left of a list that was dropped, whose deletions may be about to be
-         * removed; or of an earlier release. */
+         * removed. */
         pair->strays = 0;
         pair->last = SLICE_NONE;
     }

@@ -263,7 +263,7 @@ static void choose(struct engine *e, struct op_compact *c)
     cap_note_size(c);
     c->plan = compact_plan(e, c);
     count_bytes(e, c, held_bytes(c));
-    if (c->is_late && c->steps == 0 && announced_lately(e, c->head)) {
+    if (c->instead && c->steps == 0 && announced_lately(e, c->head)) {
         c->plan.kind = PLAN_NOTHING;
     }
     life_choose(e, c);
@@ -472,10 +472,10 @@ static struct op_compact *create(struct engine *e, struct list *list, enum compa
     return c;
 }
 
-void compact_start(struct engine *e, struct list *list, bool is_late)
+void compact_start(struct engine *e, struct list *list, bool instead)
 {
     struct op_compact *c = create(e, list, COMPACT_AUTO);
-    c->is_late = is_late;
+    c->instead = instead;
     op_run(e, &c->op);
 }
 

@@ -32,10 +32,10 @@
 /* For schedule.c alone. Is there memory for an automatic compaction of that list, and is it the
  * first one that waits for it? When that changes, the first one that waits is marked as ready. */
 bool compact_has_room(const struct engine *e, const struct list *list);
-/* The same; list.compaction must be NULL. Starts an automatic compaction. is_late:
- * another proxy should have compacted the list and does not seem to; when that one has announced
- * something lately, the work is left to it after all. */
-void compact_start(struct engine *e, struct list *list, bool is_late);
+/* The same; list.compaction must be NULL. Starts an automatic compaction. instead: of
+ * another proxy, which should have compacted the list and does not seem to; when that one has
+ * announced something lately, the work is left to it after all. */
+void compact_start(struct engine *e, struct list *list, bool instead);
 /* The same for the sake of one run: COMPACT_HEAL, or COMPACT_CLEAR of a list that lacks the sublist
  * of it whose number is the count. */
 void compact_start_on(struct engine *e, struct list *list, enum compact_goal goal,
@@ -92,7 +92,7 @@ struct op_compact {
     unsigned tries;
     struct name_range about; /* COMPACT_HEAL, and COMPACT_CLEAR when about_run: compact_start_on */
     bool about_run;
-    bool is_late;        /* see compact_start */
+    bool instead;        /* see compact_start */
     bool collect_failed; /* PLAN_COLLECT_FIRST; error says why */
     char error[LIST_ERROR_MAX];
 

@@ -83,14 +83,14 @@ static void consider_far(struct engine *e, struct list *list, uint64_t log_bytes
         return;
     }
     bool new = list->crowded_us == 0;
-    bool late = !new &&now_us >= list->patience_us;
-    if (new || late) {
+    bool waited = !new &&now_us >= list->patience_us;
+    if (new || waited) {
         uint64_t patience_us = (uint64_t)PATIENCE_TRIPS * list->trip_us;
         list->patience_us = now_us + patience_us + rng_below(e->rng, patience_us);
     }
     list->crowded_us = new ? now_us : list->crowded_us;
-    if (mine || late) {
-        wish(e, list, late ? WISH_COMPACT_LATE : WISH_COMPACT);
+    if (mine || waited) {
+        wish(e, list, waited ? WISH_COMPACT_INSTEAD : WISH_COMPACT);
     }
 }
 

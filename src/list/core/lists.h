@@ -13,10 +13,10 @@
  * and from calls. */
 enum list_wish {
     WISH_NONE,
-    WISH_COMPACT,      /* the log is long */
-    WISH_COMPACT_LATE, /* the same, and the proxy that should compact it does not seem to */
-    WISH_CLEAR,        /* a sublist is missing, and on_damaged = miss */
-    WISH_HEAL,         /* a sublist is missing, and this process has it in its cache */
+    WISH_COMPACT,         /* the log is long */
+    WISH_COMPACT_INSTEAD, /* the same, and the proxy that should compact it does not seem to */
+    WISH_CLEAR,           /* a sublist is missing, and on_damaged = miss */
+    WISH_HEAL,            /* a sublist is missing, and this process has it in its cache */
 };
 
 /* read/recent.h */
