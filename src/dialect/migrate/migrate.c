@@ -6,7 +6,6 @@
 
 #include "dialect/shared/foreign.h"
 
-#define TRIES_MAX 16
 #define INFLIGHT_MAX 256
 
 static const char foreign_key[] = "something else is stored under the list's key";
@@ -652,14 +651,8 @@ static enum progress migrate_convert(struct engine *e, struct work *w, const str
     if (!w->failed) {
         CO_CALL(co, check_free(e, w, event));
     }
-    for (w->tries = 0; !w->failed && w->tries < TRIES_MAX; w->tries++) {
-        if (w->tries > 0) {
-            WORK_BACK_OFF(e, w, co);
-        }
-        CO_CALL(co, convert_once(e, w, event));
-        if (w->failed || !w->conflict) {
-            break;
-        }
+    if (!w->failed) {
+        CO_CALL(co, work_try(e, w, event, convert_once, WORK_TRIES_MAX, 0));
     }
     if (!w->failed && w->conflict) {
         metric_inc(e->metrics, METRIC_list_busy);

@@ -37,7 +37,6 @@
 
 #include "dialect/paired/pair.h"
 
-#define TRIES_MAX 16
 /* Steps of one folding; most of them are repeated tries. */
 #define ROUNDS_MAX 32
 /* So many looks want the additions to stay the same; after them it is enough that the marks fit. */
@@ -583,32 +582,23 @@ static void choose_step(struct work *w)
     w->conflict = false;
 }
 
-/* Takes one step after the other until there is nothing to do. Ends with PAIR_DONE, with failed, or
- * when other writers were faster each time. */
-static enum progress take_steps(struct engine *e, struct work *w, const struct op_event *event)
+/* Takes the next step, or ends with PAIR_DONE: there is nothing to do. */
+static enum progress step_once(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    paired_own(w)->step = PAIR_CUT;
-    for (w->tries = w->rounds = 0; w->tries < TRIES_MAX && w->rounds < ROUNDS_MAX; w->rounds++) {
-        CO_CALL(co, work_look(e, w, event));
-        if (!paired_own(w)->folded && work_drops_nothing(e, w)) {
-            paired_own(w)->step = PAIR_DONE;
-            CO_RETURN(co);
-        }
-        if (w->failed) {
-            break;
-        }
-        choose_step(w);
-        CO_CALL(co, take_step(e, w, event));
-        if (w->failed || paired_own(w)->step == PAIR_DONE) {
-            break;
-        }
-        if (w->conflict) {
-            w->tries++;
-            WORK_BACK_OFF(e, w, co);
-        }
+    CO_CALL(co, work_look(e, w, event));
+    if (!paired_own(w)->folded && work_drops_nothing(e, w)) {
+        paired_own(w)->step = PAIR_DONE;
+        CO_RETURN(co);
     }
+    if (w->failed) {
+        CO_RETURN(co);
+    }
+    choose_step(w);
+    CO_CALL(co, take_step(e, w, event));
+    w->goes_on = paired_own(w)->step != PAIR_DONE;
+    w->conflict = w->conflict && w->goes_on;
     CO_END(co);
 }
 
@@ -617,7 +607,12 @@ static enum progress paired_rewrite(struct engine *e, struct work *w, const stru
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    CO_CALL(co, take_steps(e, w, event));
+    paired_own(w)->step = PAIR_CUT;
+    CO_CALL(co, work_try(e, w, event, step_once, WORK_TRIES_MAX, ROUNDS_MAX));
+    if (!w->failed && w->conflict) { /* the next operation begins at once */
+        CO_SLEEP(&w->op, co, "backing off after a conflict",
+                 op_backoff_end_us(e, WORK_BACKOFF_US, w->conflicts));
+    }
     if (!w->failed && paired_own(w)->step != PAIR_DONE && !paired_own(w)->folded) {
         work_note_busy(e, w);
     }

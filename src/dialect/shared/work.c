@@ -188,9 +188,23 @@ bool work_written(struct engine *e, struct work *w, const struct op_event *event
     return true;
 }
 
-uint64_t work_backoff_us(struct engine *e, const struct work *w)
+enum progress work_try(struct engine *e, struct work *w, const struct op_event *event,
+                       work_step *once, unsigned tries_max, unsigned rounds_max)
 {
-    return 1 + rng_below(e->rng, WORK_BACKOFF_US << u64_least(w->tries + w->conflicts, 8));
+    struct co *co = &w->op.co;
+    CO_BEGIN(co);
+    w->rounds = w->conflicts = 0;
+    do {
+        if (w->rounds++ > 0 && w->conflict) {
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     op_backoff_end_us(e, WORK_BACKOFF_US, w->tries + w->conflicts));
+        }
+        w->conflict = w->goes_on = false;
+        CO_CALL(co, once(e, w, event));
+        w->conflicts += w->conflict;
+    } while (!w->failed && (w->conflict || w->goes_on) && w->conflicts < tries_max &&
+             w->rounds != rounds_max);
+    CO_END(co);
 }
 
 /* ---- calls whose deadline passes while they are at work ----

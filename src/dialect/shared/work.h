@@ -68,6 +68,7 @@ struct work {
     char error[LIST_ERROR_MAX];
     unsigned tries, rounds, conflicts;
     bool conflict; /* the last write met another client's */
+    bool goes_on;  /* work_try: there is more to do, at once */
     unsigned look_tries, get_tries;
     size_t next_cell;
     size_t first_cell;                /* the cell that is asked for first */
@@ -147,11 +148,17 @@ uint64_t work_version(const struct work *w, bool with_key);
 
 /* The first pause after a conflict; the longest is 2^8 times that. */
 #define WORK_BACKOFF_US 200u
-/* How long the next pause after a conflict is; at random, longer each time. */
-uint64_t work_backoff_us(struct engine *e, const struct work *w);
-/* In a protothread: pauses before the next try after a conflict. */
-#define WORK_BACK_OFF(e, w, co) \
-    CO_SLEEP(&(w)->op, co, "backing off after a conflict", (e)->now.mono_us + work_backoff_us(e, w))
+/* How often work is tried that meets other writers. */
+#define WORK_TRIES_MAX 16
+
+/* Inner: runs once, which looks, decides and writes, until that is over or fails. Where it has met
+ * another writer (conflict), it runs again after a pause, at random and longer each time; where it
+ * goes_on, at once. Both are false when it begins; rounds counts it, conflicts those before it.
+ *
+ * Ends after so many conflicts, or rounds of any kind (0: any number), as the last one has left
+ * it: with conflict or goes_on where the work is not done. */
+enum progress work_try(struct engine *e, struct work *w, const struct op_event *event,
+                       work_step *once, unsigned tries_max, unsigned rounds_max);
 
 /* Adds the items of a call. */
 static inline void fold_call(struct fold *fold, const struct list_call *call)

@@ -9,7 +9,6 @@
 #include "dialect/single/single.h"
 #include "list/core/plain.h"
 
-#define TRIES_MAX 16
 /* Names at a time; after conflicts fewer, down to so few. */
 #define NAMES_MAX 4096
 #define NAMES_LEAST 16
@@ -101,13 +100,12 @@ static void take_outcome(struct engine *e, struct work *w, const struct op_event
     struct purge *p = purge_of(w);
     if (work_written(e, w, event)) {
         p->done += w->failed ? 0 : p->off;
-        w->tries = 0;
-    } else if (++w->tries < TRIES_MAX) {
-        p->names_max = p->names_max / 2 > NAMES_LEAST ? p->names_max / 2 : NAMES_LEAST;
+        w->conflicts = 0;
     } else {
-        metric_inc(e->metrics, METRIC_list_busy);
-        work_note_text(w, "busy: other writers were faster each time");
+        p->names_max = p->names_max / 2 > NAMES_LEAST ? p->names_max / 2 : NAMES_LEAST;
+        w->conflict = !p->batch.over;
     }
+    w->goes_on = !p->batch.over;
 }
 
 static void end(struct engine *e, struct work *w)
@@ -131,6 +129,31 @@ static void end(struct engine *e, struct work *w)
     work_end(e, w);
 }
 
+static enum progress purge_once(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->op.co;
+    CO_BEGIN(co);
+    CO_CALL(co, work_look(e, w, event));
+    if (w->failed || !choose(e, w)) {
+        CO_RETURN(co);
+    }
+    CO_CALL(co, plain_delete_step(e, &w->op, &purge_of(w)->batch, 0, purge_of(w)->batch.count, NULL,
+                                  event));
+    w->goes_on = !purge_of(w)->batch.over;
+    if (!w->goes_on) {
+        CO_RETURN(co);
+    }
+    if (send_off(e, w)) {
+        CO_AWAIT(co, "taking names off the list");
+        take_outcome(e, w, event);
+    } else if (w->conflicts > 0) {
+        /* The others are still at work, as far as is known. */
+        w->conflicts--;
+        w->conflict = true;
+    }
+    CO_END(co);
+}
+
 enum progress single_purge(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
@@ -140,21 +163,12 @@ enum progress single_purge(struct engine *e, struct work *w, const struct op_eve
         /* Additions to it write nothing where nothing changes. */
         work_note_text(w, "this list has not moved to the native layout yet: lconvert it first");
     }
-    while (!w->failed && !purge_of(w)->batch.over) {
-        if (w->tries > 0) {
-            WORK_BACK_OFF(e, w, co);
-        }
-        CO_CALL(co, work_look(e, w, event));
-        if (w->failed || !choose(e, w)) {
-            break;
-        }
-        CO_CALL(co, plain_delete_step(e, &w->op, &purge_of(w)->batch, 0, purge_of(w)->batch.count,
-                                      NULL, event));
-        if (purge_of(w)->batch.over || !send_off(e, w)) {
-            continue;
-        }
-        CO_AWAIT(co, "taking names off the list");
-        take_outcome(e, w, event);
+    if (!w->failed) {
+        CO_CALL(co, work_try(e, w, event, purge_once, WORK_TRIES_MAX, 0));
+    }
+    if (!w->failed && w->conflict) {
+        metric_inc(e->metrics, METRIC_list_busy);
+        work_note_text(w, "busy: other writers were faster each time");
     }
     end(e, w);
     CO_END(co);

@@ -82,25 +82,23 @@ static enum progress delete_round(struct engine *e, struct work *w, const struct
     CO_END(co);
 }
 
+static enum progress delete_once(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->op.co;
+    CO_BEGIN(co);
+    CO_CALL(co, work_look(e, w, event));
+    if (!w->failed && plan_deletions(w)) {
+        CO_CALL(co, delete_round(e, w, event));
+    }
+    CO_END(co);
+}
+
 enum progress sublists_delete(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
-        if (w->tries > 0) {
-            WORK_BACK_OFF(e, w, co);
-            w->conflict = false;
-        }
-        CO_CALL(co, work_look(e, w, event));
-        if (w->failed || !plan_deletions(w)) {
-            break;
-        }
-        CO_CALL(co, delete_round(e, w, event));
-        if (w->failed || !w->conflict) {
-            break;
-        }
-    }
-    if (w->tries == TRIES_MAX) {
+    CO_CALL(co, work_try(e, w, event, delete_once, TRIES_MAX, 0));
+    if (!w->failed && w->conflict) {
         work_note_busy(e, w);
     }
     if (w->failed && w->wrote_any && !w->moved) {

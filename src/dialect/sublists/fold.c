@@ -24,7 +24,6 @@
 #include "dialect/sublists/sublists.h"
 #include "dialect/shared/foreign.h"
 
-#define TRIES_MAX 16
 /* Rounds until nothing is left to remove: a deletion goes in the round after its addition, and each
  * merge takes three. */
 #define ROUNDS_MAX 16
@@ -261,36 +260,34 @@ static bool write_index(struct engine *e, struct work *w)
     return shorter;
 }
 
+static enum progress fold_once(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->op.co;
+    CO_BEGIN(co);
+    CO_CALL(co, work_look(e, w, event));
+    if (w->failed) {
+        CO_RETURN(co);
+    }
+    if (w->can_shrink) {
+        CO_CALL(co, fold_round(e, w, event));
+    } else {
+        w->wrote_any = false;
+    }
+    if (!w->wrote_any && !w->conflict && write_index(e, w)) {
+        CO_AWAIT(co, "folding the index");
+        w->conflict = w->wrote_any = !work_written(e, w, event);
+    }
+    w->goes_on = w->wrote_any && w->rounds - w->conflicts < ROUNDS_MAX;
+    CO_END(co);
+}
+
 enum progress sublists_compact(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
     w->wrote_any = true;
-    for (w->rounds = 0; w->wrote_any && w->rounds < ROUNDS_MAX && w->tries < TRIES_MAX;) {
-        if (w->conflict) {
-            WORK_BACK_OFF(e, w, co);
-            w->conflict = false;
-        }
-        CO_CALL(co, work_look(e, w, event));
-        if (w->failed) {
-            break;
-        }
-        if (w->can_shrink) {
-            CO_CALL(co, fold_round(e, w, event));
-        } else {
-            w->wrote_any = false;
-        }
-        if (!w->wrote_any && !w->conflict && write_index(e, w)) {
-            CO_AWAIT(co, "folding the index");
-            w->conflict = w->wrote_any = !work_written(e, w, event);
-        }
-        if (w->failed) {
-            break;
-        }
-        w->tries += w->conflict;
-        w->rounds += !w->conflict;
-    }
-    if (w->tries == TRIES_MAX) {
+    CO_CALL(co, work_try(e, w, event, fold_once, WORK_TRIES_MAX, 0));
+    if (!w->failed && w->conflict) {
         metric_inc(e->metrics, METRIC_list_busy);
         work_note_text(w, "busy: other writers were faster each time");
     }
@@ -355,8 +352,7 @@ static void send_numbered(struct engine *e, struct work *w, uint32_t number, enu
     cell_send(e, &w->op, &(struct cell){.role = CELL_SUBLIST, .number = number}, verb, value, 0);
 }
 
-/* One attempt. Ends with conflict or failed, or the new content stands. */
-static enum progress set_once(struct engine *e, struct work *w, const struct op_event *event)
+static enum progress write_new(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
@@ -407,7 +403,7 @@ static enum progress remove_replaced(struct engine *e, struct work *w, const str
     struct co *co = &w->op.co;
     struct cell *cell = &w->cells[w->next_cell];
     CO_BEGIN(co);
-    for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
+    for (w->tries = 0; w->tries < WORK_TRIES_MAX; w->tries++) {
         if (cell->state == CELL_THERE) { /* it may have come since it was looked for */
             cell_remove(e, &w->op, cell);
             CO_AWAIT(co, "deleting a sublist that was replaced");
@@ -427,30 +423,30 @@ static enum progress remove_replaced(struct engine *e, struct work *w, const str
     CO_END(co);
 }
 
+/* One attempt. Ends with conflict or failed, or the new content stands, or the call is answered. */
+static enum progress set_once(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->op.co;
+    CO_BEGIN(co);
+    CO_CALL(co, work_look(e, w, event));
+    if (!work_drops_nothing(e, w) && !w->failed && !nothing_to_drop(w)) {
+        disown_index(w);
+        CO_CALL(co, write_new(e, w, event));
+    }
+    CO_END(co);
+}
+
 /* lset, and ldrop as an lset without items. */
 enum progress sublists_set(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
     set_texts(w);
-    for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
-        if (w->tries > 0) {
-            WORK_BACK_OFF(e, w, co);
-        }
-        CO_CALL(co, work_look(e, w, event));
-        w->conflict = false;
-        if (work_drops_nothing(e, w)) {
-            CO_RETURN(co);
-        }
-        if (!w->failed && !nothing_to_drop(w)) {
-            disown_index(w);
-            CO_CALL(co, set_once(e, w, event));
-        }
-        if (w->failed || !w->conflict) {
-            break;
-        }
+    CO_CALL(co, work_try(e, w, event, set_once, WORK_TRIES_MAX, 0));
+    if (TAILQ_EMPTY(&w->calls)) {
+        CO_RETURN(co); /* there was nothing to drop */
     }
-    if (w->tries == TRIES_MAX) {
+    if (!w->failed && w->conflict) {
         work_note_busy(e, w);
     }
     sublists_list(w->op.list)->newest_known = false;

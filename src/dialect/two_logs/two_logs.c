@@ -747,44 +747,44 @@ static bool is_too_large(const struct op_event *event)
     return event->status == BE_TOO_LARGE || event->status == BE_NO_MEMORY;
 }
 
-/* Folds, or puts the call's items in place of what is there: ends with failed, or done. */
-static enum progress two_logs_fold(struct engine *e, struct work *w, const struct op_event *event)
+static enum progress fold_once(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    w->conflicts = 0;
-    for (w->rounds = 0; w->rounds < ROUNDS_MAX && w->conflicts < TWO_LOGS_TRIES_MAX; w->rounds++) {
-        if (w->conflict) {
-            WORK_BACK_OFF(e, w, co);
-            w->conflict = false;
-        }
-        CO_CALL(co, work_look(e, w, event));
-        if (w->failed) {
-            CO_RETURN(co);
-        }
-        note_flip(e, w);
-        if (!write_next(e, w)) {
-            CO_RETURN(co);
-        }
-        CO_AWAIT(co, "folding: writing one of the logs");
-        w->conflict = !work_written(e, w, event);
-        w->conflicts += w->conflict;
-        if (w->failed && !two_logs_own(w)->squeeze && is_too_large(event)) {
-            w->failed = false;
-            two_logs_own(w)->squeeze = true;
-            continue;
-        }
-        if (w->failed) {
-            CO_RETURN(co);
-        }
+    CO_CALL(co, work_look(e, w, event));
+    if (w->failed) {
+        CO_RETURN(co);
+    }
+    note_flip(e, w);
+    if (!write_next(e, w)) {
+        CO_RETURN(co);
+    }
+    CO_AWAIT(co, "folding: writing one of the logs");
+    w->goes_on = true;
+    w->conflict = !work_written(e, w, event);
+    if (w->failed && !two_logs_own(w)->squeeze && is_too_large(event)) {
+        w->failed = false;
+        two_logs_own(w)->squeeze = true;
+    } else if (!w->failed) {
         two_logs_own(w)->flipped =
             two_logs_own(w)->flipped || (!w->conflict && two_logs_own(w)->step == TWO_LOGS_SWITCH);
         if (two_logs_own(w)->flipped && set_call(w) != NULL) {
             work_finish(e, w);
         }
     }
-    metric_inc(e->metrics, METRIC_list_busy);
-    work_note_text(w, "busy: other writers were faster each time");
+    CO_END(co);
+}
+
+/* Folds, or puts the call's items in place of what is there: ends with failed, or done. */
+static enum progress two_logs_fold(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->op.co;
+    CO_BEGIN(co);
+    CO_CALL(co, work_try(e, w, event, fold_once, WORK_TRIES_MAX, ROUNDS_MAX));
+    if (!w->failed && w->goes_on) {
+        metric_inc(e->metrics, METRIC_list_busy);
+        work_note_text(w, "busy: other writers were faster each time");
+    }
     CO_END(co);
 }
 
@@ -874,7 +874,7 @@ enum progress two_logs_change(struct engine *e, struct work *w, const struct op_
     struct co *co = &w->op.co;
     CO_BEGIN(co);
     signed_batch(w);
-    for (w->tries = 0; w->tries < TWO_LOGS_TRIES_MAX; w->tries++) {
+    for (w->tries = 0; w->tries < WORK_TRIES_MAX; w->tries++) {
         CO_CALL(co, change_once(e, w, event));
         if (!w->failed && w->append.status == BE_TOO_LARGE && !two_logs_own(w)->flipped) {
             /* It may fit when it is folded. */
@@ -886,7 +886,7 @@ enum progress two_logs_change(struct engine *e, struct work *w, const struct op_
             break;
         }
     }
-    if (!w->failed && w->tries == TWO_LOGS_TRIES_MAX) {
+    if (!w->failed && w->tries == WORK_TRIES_MAX) {
         work_note_text(w, "busy, nothing done: other writers were faster each time");
     } else if (!w->failed && w->append.status == BE_TOO_LARGE) {
         work_note_no_room(w);

@@ -111,9 +111,6 @@ struct slice two_logs_pointer_text(const struct list *list, int which, struct sl
  * over. Returns whether that was sent; false: they have one, or there is no room for it. */
 bool two_logs_number_late(struct engine *e, struct work *w);
 
-/* After so many conflicts an operation ends with "busy". */
-#define TWO_LOGS_TRIES_MAX 16
-
 struct note {
     uint64_t bytes, hash;
     size_t start, end; /* where it stands in its log */

@@ -250,7 +250,7 @@ void request_free(struct engine *e, struct list_request **slot)
 void request_send(struct engine *e, struct list_request *request)
 {
     /* A CAS number belongs to the connection that it came over; without one it was never read. */
-    CHECK_SLOW(be_is_conditional(request->be.verb) == (request->be.epoch != 0));
+    CHECK_SLOW(!be_is_conditional(request->be.verb) || request->be.epoch != 0);
     STAILQ_INSERT_TAIL(&e->outbox, request, link);
 }
 
