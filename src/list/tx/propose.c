@@ -1,12 +1,213 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rules 1 to 3 of tx.h: the intents, and what has to be so for a commit.
+ * Up to the decision: what precedes the first intent of an attempt, and rules 1 to 3 of tx.h, the
+ * intents and what has to be so for a commit.
  */
 #include "list/tx/tx_op.h"
 
 #include "base/number.h"
 #include "list/core/backoff.h"
 #include "list/core/engine_state.h"
+#include "list/tx/refusal.h"
+
+static bool creates(const struct tx_part *part)
+{
+    return part->list->policy->on_missing == ON_MISSING_CREATE;
+}
+
+/* Takes what was read of a list: may the transaction go on with it? */
+static void check_part(struct op_tx *o, const struct tx_part *part)
+{
+    if (part->got == GOT_ERROR) {
+        tx_fail_undone(o, o->error);
+    } else if (part->is_missing && !creates(part)) {
+        o->state = TX_MISSING;
+    }
+}
+
+/* What is announced to that list; its slices live as long as the parts. */
+static struct intent intent_of(const struct op_tx *o, const struct tx_part *part)
+{
+    struct intent intent = {.name = o->name,
+                            .created_s = o->created_s,
+                            .entries = slice_make(part->entries->data, part->entries->used)};
+    intent.keys[intent.key_count++] = list_key(o->parts[o->primary].list);
+    for (size_t i = 0; i < o->part_count; i++) {
+        if (i != o->primary) {
+            intent.keys[intent.key_count++] = list_key(o->parts[i].list);
+        }
+    }
+    return intent;
+}
+
+/* ---- before the first intent of an attempt: are they lists, which one decides, and is there room
+ * in their logs? ---- */
+
+/* Looks at a list that has no room yet, and the pause between them. */
+#define ROOM_LOOKS_MAX 200
+#define ROOM_PAUSE_US 2000u
+
+/* What stands under the names of lists that this worker does not know. */
+static enum progress look_step(struct engine *e, struct op_tx *o, const struct op_event *event)
+{
+    struct co *co = &o->op.co;
+    CO_BEGIN(co);
+    for (size_t i = 0; i < o->part_count; i++) {
+        struct tx_part *part = &o->parts[i];
+        part->is_missing = false;
+        part->ends = part->list->expires_us != 0;
+        part->got = GOT_HEAD;
+        part->state = INTENT_GONE;
+        part->lost = false;
+        head_unref(&part->head);
+        if (!part->list->has_head || o->looks_at_all) {
+            tx_send_read(e, part);
+        }
+    }
+    CO_CALL(co, tx_await_step(e, o, event, "looking whether they are lists"));
+    CO_END(co);
+}
+
+static bool is_smaller(const struct tx_part *a, const struct tx_part *b)
+{
+    struct slice x = list_key(a->list), y = list_key(b->list);
+    int order = memcmp(x.p, y.p, u64_least(x.len, y.len));
+    return order < 0 || (order == 0 && x.len < y.len);
+}
+
+/* The primary must outlive the transaction: a list that ends is none. Of the others the one with
+ * the smallest key, so that transactions on the same lists meet there first. One from which the
+ * newest items move is rather not: see plan.c. */
+static void choose_primary(struct op_tx *o)
+{
+    bool found = false;
+    for (int round = 0; round < 2 && !found; round++) {
+        for (size_t i = 0; i < o->part_count; i++) {
+            const struct tx_part *part = &o->parts[i], *best = &o->parts[o->primary];
+            bool ends = part->ends || (part->is_missing && part->list->policy->ttl_s != 0);
+            bool avoided = o->no_additions && i == 0 && round == 0;
+            if (!ends && !avoided && (!found || is_smaller(part, best))) {
+                o->primary = i;
+                found = true;
+            }
+        }
+    }
+    if (!found && !o->looks_at_all) {
+        o->looks_at_all = true; /* what is known may be old */
+        o->state = TX_ELSEWHERE;
+    } else if (!found) {
+        tx_fail(o, TX_REFUSED,
+                "%s: all of the lists have a time to live, and one is needed that stays: nothing "
+                "done",
+                list_verb_word(o->verb));
+    }
+}
+
+static void check_sizes(struct op_tx *o)
+{
+    for (size_t i = 0; i < o->part_count && o->state == TX_GOING; i++) {
+        struct intent intent = intent_of(o, &o->parts[i]);
+        uint64_t bytes = intent_size(&intent);
+        uint64_t most = list_log_hard_limit(o->parts[i].list) / 4;
+        if (bytes > most) {
+            tx_size_text(o->verb, bytes, most, o->error);
+            o->state = TX_REFUSED;
+        }
+    }
+}
+
+/* Is there room for its intent, and none of this worker's compactions in the way? */
+static bool has_room(const struct op_tx *o, const struct tx_part *part)
+{
+    const struct list *list = part->list;
+    struct intent intent = intent_of(o, part);
+    return list->publisher == NULL && !timer_is_set(&list->append_backoff) &&
+           intent_size(&intent) <= list_log_room(list);
+}
+
+static bool all_have_room(struct engine *e, struct op_tx *o)
+{
+    bool room = true;
+    for (size_t i = 0; i < o->part_count; i++) {
+        struct tx_part *part = &o->parts[i];
+        part->waits = !has_room(o, part);
+        if (part->waits) {
+            room = false;
+            tx_send_read(e, part); /* what is known may be old: others have flipped since */
+        }
+    }
+    return room;
+}
+
+/* Of a list that has no room yet. */
+static void await_list(struct engine *e, struct op_tx *o, struct tx_part *part)
+{
+    check_part(o, part);
+    list_consider_compaction(e, part->list, 0);
+}
+
+static void give_up_waiting(struct engine *e, struct op_tx *o)
+{
+    metric_inc(e->metrics, METRIC_list_log_full);
+    tx_fail(o, TX_FAILED, "list log full, nothing done: compaction is behind, try again");
+}
+
+static enum progress room_step(struct engine *e, struct op_tx *o, const struct op_event *event)
+{
+    struct co *co = &o->op.co;
+    CO_BEGIN(co);
+    for (o->tries = 0; tx_goes_on(o) && !all_have_room(e, o); o->tries++) {
+        CO_CALL(co, tx_await_step(e, o, event, "looking whether the lists' logs have room"));
+        for (size_t i = 0; i < o->part_count && o->state == TX_GOING; i++) {
+            if (o->parts[i].waits) {
+                await_list(e, o, &o->parts[i]);
+            }
+        }
+        if (o->state == TX_GOING && o->tries == ROOM_LOOKS_MAX) {
+            give_up_waiting(e, o);
+        } else if (tx_goes_on(o)) {
+            CO_SLEEP(&o->op, co, "waiting for room in the lists' logs",
+                     e->now.mono_us + ROOM_PAUSE_US);
+        }
+    }
+    CO_END(co);
+}
+
+static void begin(struct engine *e, struct op_tx *o)
+{
+    o->begun = o->confirms = false;
+    o->judged_s = 0;
+    name_fresh(&o->name, e->rng);
+    o->created_s = e->now.wall_s;
+    for (size_t i = 0; i < o->part_count; i++) {
+        struct tx_part *part = &o->parts[i];
+        part->proposed = part->stored = part->published = false;
+        part->tries = 0;
+    }
+}
+
+enum progress tx_prepare_step(struct engine *e, struct op_tx *o, const struct op_event *event)
+{
+    struct co *co = &o->op.co;
+    CO_BEGIN(co);
+    begin(e, o);
+    CO_CALL(co, look_step(e, o, event));
+    for (size_t i = 0; i < o->part_count && o->state == TX_GOING; i++) {
+        check_part(o, &o->parts[i]);
+    }
+    if (tx_goes_on(o)) {
+        choose_primary(o);
+    }
+    if (tx_goes_on(o)) {
+        check_sizes(o);
+    }
+    if (tx_goes_on(o)) {
+        CO_CALL(co, room_step(e, o, event));
+    }
+    CO_END(co);
+}
+
+/* ---- proposing ---- */
 
 /* Writes of one intent that are refused, before the server has no memory for it. */
 #define WRITES_MAX 4
@@ -17,7 +218,7 @@
 
 static void send_intent(struct engine *e, struct op_tx *o, struct tx_part *part)
 {
-    struct intent intent = tx_intent(o, part);
+    struct intent intent = intent_of(o, part);
     struct block *value = block_new(intent_size(&intent) + 64);
     o->begun = part->proposed = true;
     part->makes = part->is_missing;
@@ -113,7 +314,7 @@ static void check_refused(struct op_tx *o, bool primary)
 {
     for (size_t i = 0; i < o->part_count && tx_goes_on(o); i++) {
         if ((i == o->primary) == primary && !o->parts[i].stored) {
-            tx_check_part(o, &o->parts[i]);
+            check_part(o, &o->parts[i]);
         }
     }
 }
@@ -252,7 +453,7 @@ static bool has_additions(const struct op_tx *o, const struct tx_part *part)
 /* Is the intent there, undecided, with nothing that conflicts behind it? */
 static void check_own(struct op_tx *o, struct tx_part *part)
 {
-    tx_check_part(o, part);
+    check_part(o, part);
     part->empty = part->head != NULL ? !head_has_items(part->head) : part->empty;
     if (o->state == TX_GOING &&
         (part->state != INTENT_OPEN || head_intent_is_crossed(part->head, &o->name))) {
@@ -427,7 +628,7 @@ static enum progress missing_step(struct engine *e, struct op_tx *o, const struc
     }
     CO_CALL(co, tx_await_step(e, o, event, "looking whether other lists are missing"));
     for (size_t i = 0; i < o->part_count && o->state == TX_NOT_STORED; i++) {
-        tx_check_part(o, &o->parts[i]);
+        check_part(o, &o->parts[i]);
     }
     CO_END(co);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the files of this room share: a transaction under way, see tx.h. In its order: plan.c, what
- * it does to each list; prepare.c, which list decides, and whether all have room; propose.c,
- * intents, and validation with conditions and caps that refuse; tx.c, attempts, the decision, how
- * it gets to all lists, and the answer. exchange.c has the requests to the lists.
+ * it does to each list; propose.c, which list decides, whether all have room, intents, and
+ * validation with conditions and caps that refuse; tx.c, attempts, the decision, how it gets to all
+ * lists, and the answer. tx_op.c has the requests to the lists.
  */
 #ifndef LIST_TX_TX_OP_H
 #define LIST_TX_TX_OP_H
@@ -148,12 +148,7 @@ void tx_count_memory(struct op_tx *o);
 enum progress tx_ask_step(struct op_tx *o, const char *waiting);
 void tx_forget_question(struct engine *e, struct op_tx *o);
 
-/* Takes what was read of a list: may the transaction go on with it? */
-void tx_check_part(struct op_tx *o, const struct tx_part *part);
-/* What is announced to that list; its slices live as long as the parts. */
-struct intent tx_intent(const struct op_tx *o, const struct tx_part *part);
-
-/* ---- exchange.c: requests to the lists and their replies, which are noted in the parts ---- */
+/* Requests to the lists; the replies are noted in the parts. */
 
 /* Sends an append. Where the last write was refused, though the read behind it has brought a head,
  * the list's server takes no appends to it, since it has moved it to disk: then a CAS, with all
@@ -189,13 +184,11 @@ enum progress tx_plan_step(struct engine *e, struct op_tx *o, const struct op_ev
 /* LIST_POPTO: asks for the items at that end of the first list, which go to op_tx.gather. */
 void tx_ask_range(struct engine *e, struct op_tx *o, struct head *head);
 
-/* ---- prepare.c ---- */
+/* ---- propose.c ---- */
 
 /* What precedes the first intent of an attempt. Ends with state, and a primary. */
 enum progress tx_prepare_step(struct engine *e, struct op_tx *o, const struct op_event *event);
-
-/* ---- propose.c: rules 1 to 3 ---- */
-
+/* Rules 1 to 3. */
 enum progress tx_propose_step(struct engine *e, struct op_tx *o, const struct op_event *event);
 
 #endif
