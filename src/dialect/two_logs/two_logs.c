@@ -56,8 +56,7 @@ static void note_append(struct block **b, struct note note, struct signs signs)
     signed_append(b, ENTRY_DEL, slice_make(text, (size_t)len), signs);
 }
 
-/* Finds the last note about the other log. Earlier releases wrote only the second of its two
- * entries. */
+/* Finds the last note about the other log. Of its two entries the second one is what counts. */
 static bool note_last(struct slice text, struct signs signs, struct note *last)
 {
     const char *start = text.p;
