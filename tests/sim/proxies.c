@@ -103,8 +103,7 @@ static void on_asked(struct proxy *base, struct list_request *r)
     struct sim_proxy *p = (struct sim_proxy *)base;
     struct message *m = calloc(1, sizeof *m);
     CHECK(m != NULL);
-    m->flight.request = *r;
-    m->flight.request.be.key.p = m->flight.request.key;
+    flight_take(&m->flight, r);
     m->flight.original = r;
     m->proxy = p;
     m->list = list_of(p->world, r);

@@ -119,8 +119,7 @@ struct flight *proxy_send(struct world *w, struct proxy *p, size_t size)
     }
     struct flight *f = calloc(1, size);
     CHECK(f != NULL);
-    f->request = *r;
-    f->request.be.key.p = f->request.key;
+    flight_take(f, r);
     if (r->be.block != NULL) {
         (void)block_ref(r->be.block);
     }

@@ -97,6 +97,13 @@ void flight_execute(struct world *w, struct flight *f);
 void flight_answer(struct world *w, struct proxy *p, struct flight *f);
 void flight_free(struct flight *f);
 
+/* Its copy of the request. The key lies in it. */
+static inline void flight_take(struct flight *f, const struct list_request *request)
+{
+    f->request = *request;
+    f->request.be.key.p = f->request.key;
+}
+
 static inline struct slice flight_key(const struct flight *f)
 {
     return f->request.be.key;

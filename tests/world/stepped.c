@@ -155,6 +155,7 @@ static void keep_late(struct world *w, const struct flight *f)
     struct flight *late = malloc(sizeof *late);
     CHECK(late != NULL);
     *late = *f;
+    flight_take(late, &f->request);
     late->original = NULL;
     if (late->request.be.block != NULL) {
         (void)block_ref(late->request.be.block);
