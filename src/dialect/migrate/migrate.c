@@ -116,7 +116,8 @@ static void answer_queue(struct engine *e, struct work *w)
     }
 }
 
-static enum progress convert_once(struct engine *e, struct work *w, const struct op_event *event);
+static enum progress convert(struct engine *e, struct work *w, const struct op_event *event,
+                             unsigned tries_max);
 
 /* There is no list, and it is to become a native one. Other proxies may take it for one of the
  * dialect at the same time: so it begins as a record, which they look for. Ends with failed, or
@@ -130,7 +131,7 @@ static enum progress found(struct engine *e, struct work *w, const struct op_eve
         CO_RETURN(co);
     }
     w->completing = true;
-    CO_CALL(co, convert_once(e, w, event));
+    CO_CALL(co, convert(e, w, event, 1));
     w->completing = false;
     if (w->failed || w->conflict) {
         CO_RETURN(co);
@@ -576,19 +577,13 @@ static enum progress convert_once(struct engine *e, struct work *w, const struct
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    w->conflict = false;
-    CO_CALL(co, work_look(e, w, event));
-    if (!w->failed && foreign_delimiter_within(w)) {
+    if (foreign_delimiter_within(w)) {
         work_note_text(w, "not converted: %s", foreign_delimiter_text);
     }
     if (!w->failed && !w->move->has_import) {
         import_begin(e, w);
         w->move->has_import = true;
         CO_CALL(co, import_write(e, w, event));
-    }
-    if (w->failed && w->move->has_import) {
-        CO_CALL(co, import_undo(e, w, event));
-        w->move->has_import = false;
     }
     if (w->failed) {
         CO_RETURN(co);
@@ -601,8 +596,22 @@ static enum progress convert_once(struct engine *e, struct work *w, const struct
     }
     CO_AWAIT(co, "writing the record of the move");
     w->conflict = !work_written(e, w, event);
-    if (w->failed && event->status != BE_LOST) {
-        CO_CALL(co, import_undo(e, w, event)); /* the record is certainly not there */
+    if (w->failed && event->status == BE_LOST) {
+        w->move->has_import = false; /* the record may be there, and name it */
+    }
+    CO_END(co);
+}
+
+/* Inner. Ends with the record written, with conflict, or with failed: then what was imported is
+ * gone again. */
+static enum progress convert(struct engine *e, struct work *w, const struct op_event *event,
+                             unsigned tries_max)
+{
+    struct co *co = &w->op.co;
+    CO_BEGIN(co);
+    CO_CALL(co, work_try(e, w, event, convert_once, tries_max, 0));
+    if (w->failed && w->move->has_import) {
+        CO_CALL(co, import_undo(e, w, event));
         w->move->has_import = false;
     }
     CO_END(co);
@@ -652,7 +661,7 @@ static enum progress migrate_convert(struct engine *e, struct work *w, const str
         CO_CALL(co, check_free(e, w, event));
     }
     if (!w->failed) {
-        CO_CALL(co, work_try(e, w, event, convert_once, WORK_TRIES_MAX, 0));
+        CO_CALL(co, convert(e, w, event, WORK_TRIES_MAX));
     }
     if (!w->failed && w->conflict) {
         metric_inc(e->metrics, METRIC_list_busy);

@@ -587,12 +587,8 @@ static enum progress step_once(struct engine *e, struct work *w, const struct op
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    CO_CALL(co, work_look(e, w, event));
     if (!paired_own(w)->folded && work_drops_nothing(e, w)) {
         paired_own(w)->step = PAIR_DONE;
-        CO_RETURN(co);
-    }
-    if (w->failed) {
         CO_RETURN(co);
     }
     choose_step(w);

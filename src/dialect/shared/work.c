@@ -200,7 +200,10 @@ enum progress work_try(struct engine *e, struct work *w, const struct op_event *
                      op_backoff_end_us(e, WORK_BACKOFF_US, w->tries + w->conflicts));
         }
         w->conflict = w->goes_on = false;
-        CO_CALL(co, once(e, w, event));
+        CO_CALL(co, work_look(e, w, event));
+        if (!w->failed) {
+            CO_CALL(co, once(e, w, event));
+        }
         w->conflicts += w->conflict;
     } while (!w->failed && (w->conflict || w->goes_on) && w->conflicts < tries_max &&
              w->rounds != rounds_max);

@@ -151,9 +151,10 @@ uint64_t work_version(const struct work *w, bool with_key);
 /* How often work is tried that meets other writers. */
 #define WORK_TRIES_MAX 16
 
-/* Inner: runs once, which looks, decides and writes, until that is over or fails. Where it has met
- * another writer (conflict), it runs again after a pause, at random and longer each time; where it
- * goes_on, at once. Both are false when it begins; rounds counts it, conflicts those before it.
+/* Inner: looks, and runs once, which decides and writes, until that is over or fails. Where it has
+ * met another writer (conflict), it looks again after a pause, at random and longer each time;
+ * where it goes_on, at once. Both are false when it begins; rounds counts it, conflicts those
+ * before it.
  *
  * Ends after so many conflicts, or rounds of any kind (0: any number), as the last one has left
  * it: with conflict or goes_on where the work is not done. */

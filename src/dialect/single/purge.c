@@ -133,8 +133,7 @@ static enum progress purge_once(struct engine *e, struct work *w, const struct o
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    CO_CALL(co, work_look(e, w, event));
-    if (w->failed || !choose(e, w)) {
+    if (!choose(e, w)) {
         CO_RETURN(co);
     }
     CO_CALL(co, plain_delete_step(e, &w->op, &purge_of(w)->batch, 0, purge_of(w)->batch.count, NULL,

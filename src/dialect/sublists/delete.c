@@ -86,8 +86,7 @@ static enum progress delete_once(struct engine *e, struct work *w, const struct 
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    CO_CALL(co, work_look(e, w, event));
-    if (!w->failed && plan_deletions(w)) {
+    if (plan_deletions(w)) {
         CO_CALL(co, delete_round(e, w, event));
     }
     CO_END(co);

@@ -264,10 +264,6 @@ static enum progress fold_once(struct engine *e, struct work *w, const struct op
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    CO_CALL(co, work_look(e, w, event));
-    if (w->failed) {
-        CO_RETURN(co);
-    }
     if (w->can_shrink) {
         CO_CALL(co, fold_round(e, w, event));
     } else {
@@ -428,8 +424,7 @@ static enum progress set_once(struct engine *e, struct work *w, const struct op_
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    CO_CALL(co, work_look(e, w, event));
-    if (!work_drops_nothing(e, w) && !w->failed && !nothing_to_drop(w)) {
+    if (!work_drops_nothing(e, w) && !nothing_to_drop(w)) {
         disown_index(w);
         CO_CALL(co, write_new(e, w, event));
     }

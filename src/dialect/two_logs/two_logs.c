@@ -750,10 +750,6 @@ static enum progress fold_once(struct engine *e, struct work *w, const struct op
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    CO_CALL(co, work_look(e, w, event));
-    if (w->failed) {
-        CO_RETURN(co);
-    }
     note_flip(e, w);
     if (!write_next(e, w)) {
         CO_RETURN(co);
