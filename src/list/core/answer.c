@@ -35,10 +35,7 @@ void answer_member(const struct list *list, struct list_call *call, struct slice
     if (call->form == LIST_FORM_ITEMS) {
         list_format_item(&call->answer, call->key, item);
     } else {
-        if (call->number > 0) {
-            chain_copy(&call->answer, &delimiter, 1);
-        }
-        chain_copy_slice(&call->answer, item);
+        chain_copy_behind(&call->answer, call->number > 0, delimiter, item);
     }
     call->number++;
 }

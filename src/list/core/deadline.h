@@ -4,7 +4,7 @@
  *
  *     in the queue        it was not started: nothing done
  *     in an operation     the operation lets go of it (op.let_go) and says what is known; it goes
- * on where others need it, or where the list is to be left in order
+ *                         on where others need it, or where the list is to be left in order
  *
  * Calls are kept in the order of their deadlines, and one timer stands for all: it is set for the
  * earliest that was known when it was set, so most calls come and go without touching it.

@@ -24,10 +24,7 @@ static void answer_items(struct op_tx *o)
             list_format_item(&o->call->answer, list_key(to), o->moved[i]);
             continue;
         }
-        if (i > 0) {
-            chain_copy(&o->call->answer, &delimiter, 1);
-        }
-        chain_copy_slice(&o->call->answer, o->moved[i]);
+        chain_copy_behind(&o->call->answer, i > 0, delimiter, o->moved[i]);
     }
 }
 
