@@ -137,6 +137,55 @@ static void test_a_cap_that_fails_stops_no_compaction(void **state)
     script_expect_done(s, LIST_OK);
 }
 
+#define RUNS "^1 aaaaaaaaaaaaa.1:22:2\n"
+
+/* The compaction reads all of the list; another worker appends before its CAS arrives. */
+static void expect_try_undone(struct script *s, uint64_t cas)
+{
+    const char *before = RUNS "+1:c", *behind = RUNS "+1:c+1:d";
+    rig_answer_cas(&s->rig, rig_take(&s->rig, BE_GET, "k#"), BE_HIT, before, -1, cas);
+    script_expect(s, BE_GET, "k#aaaaaaaaaaaaa.0", BE_HIT, "^1 0000000002\n+1:a+1:b");
+    struct list_request *request = rig_take(&s->rig, BE_CAS, "k#");
+    rig_answer(&s->rig, request, BE_EXISTS, NULL, -1);
+    rig_answer_cas(&s->rig, rig_take(&s->rig, BE_GET, "k#"), BE_HIT, behind, -1, cas + 1);
+}
+
+/* Others that write meanwhile do not keep the cap from a list: the compaction tries again. */
+static void test_a_cap_that_others_undo_is_tried_again(void **state)
+{
+    struct script *s = *state;
+    cap_is(s, 2, CAP_DROP_OLDEST);
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    expect_get(s, RUNS "+1:c");
+    expect_try_undone(s, 8);
+    expect_get(s, RUNS "+1:c+1:d");
+    expect_get(s, RUNS "+1:c+1:d");
+    script_expect(s, BE_GET, "k#aaaaaaaaaaaaa.0", BE_HIT, "^1 0000000002\n+1:a+1:b");
+    expect_cas(s, "^1 #2.drop -aaaaaaaaaaaaa.1\n+1:c+1:d");
+    expect_get(s, "^1 #2.drop\n+1:c+1:d");
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(metric_get(&s->rig.metrics, METRIC_list_caps), 1);
+}
+
+/* But not without end: behind the third time it goes on without. */
+static void test_a_cap_that_others_always_undo_is_left(void **state)
+{
+    struct script *s = *state;
+    cap_is(s, 2, CAP_DROP_OLDEST);
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    for (uint64_t cas = 10; cas < 40; cas += 10) {
+        expect_get(s, RUNS "+1:c");
+        expect_try_undone(s, cas);
+    }
+    expect_get(s, "^1 aaaaaaaaaaaaa.1:22:2 -bbbbbbbbbbbbb.1\n");
+    script_expect(s, BE_DELETE, "k#bbbbbbbbbbbbb.0", BE_DELETED, NULL);
+    expect_get(s, "^1 aaaaaaaaaaaaa.1:22:2 -bbbbbbbbbbbbb.1\n");
+    expect_cas(s, RUNS);
+    expect_get(s, RUNS);
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(metric_get(&s->rig.metrics, METRIC_list_caps), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +194,8 @@ int main(void)
         script_test(test_caps_are_not_set_without_end),
         script_test(test_what_gets_no_cap_is_compacted),
         script_test(test_a_cap_that_fails_stops_no_compaction),
+        script_test(test_a_cap_that_others_undo_is_tried_again),
+        script_test(test_a_cap_that_others_always_undo_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,6 +171,7 @@ def test_proxies_whose_files_disagree(start_daemon, memcached):
         for first in range(0, 20000, 100):
             numbers = " ".join(map(str, range(first, first + 100)))
             assert a.cmd("ladd k " + numbers) == b"STORED"
+        assert a.cmd("lcompact k") == b"OK"  # or its merges might undo the cap three times
         assert a.llen("k") == b.llen("k") == 20000  # who reads only changes nothing
         assert b.cmd("ladd k x") == b"STORED"
         await_cap(memcached, "k", "#5.drop")

@@ -5,7 +5,7 @@
  * become garbage. That CAS is the instant of the change, so a list never holds what an older cap
  * has dropped.
  *
- * A compaction does it once, where this proxy's file says otherwise than the head. A cap that
+ * A compaction does it where this proxy's file says otherwise than the head. A cap that
  * refuses cuts nothing: the list is given its length instead, and later ones lower that as far as
  * the list has become shorter. What cannot have the cap stays as it is, and the compaction goes on:
  * a list with items that have a time of their own, or one that is too long for its head and refuses
@@ -16,6 +16,11 @@
 #include "list/core/engine_state.h"
 #include "list/format/absent.h"
 #include "list/format/layout.h"
+
+/* How often a compaction tries: each reads all of the list. */
+#define TRIES 3
+/* When it lost them to others, a change may ask for the cap again after so long. */
+#define AGAIN_US 1000000u
 
 /* What the file says, for a list of so many items. */
 static struct cap wanted(const struct op_compact *c, uint64_t items)
@@ -57,7 +62,7 @@ static bool is_due(struct op_compact *c)
 
 void cap_choose(struct op_compact *c)
 {
-    if ((c->goal == COMPACT_AUTO || c->goal == COMPACT_FULL) && !c->cap_tried &&
+    if ((c->goal == COMPACT_AUTO || c->goal == COMPACT_FULL) && c->cap_tries < TRIES &&
         c->plan.kind != PLAN_COLLECT_FIRST && !c->head->is_cut && is_due(c)) {
         c->plan.kind = PLAN_CAP;
     }
@@ -201,6 +206,23 @@ static void look_for_damage(struct engine *e, struct op_compact *c)
     compact_note_damage(e, c);
 }
 
+/* Where others wrote meanwhile, it looks again; after some tries the compaction goes on without,
+ * and a later change asks for the cap. Whatever else stopped it would stop it again. */
+static void note_try(struct engine *e, struct op_compact *c)
+{
+    c->cap_tries = c->result == STEP_CONFLICT ? c->cap_tries + 1 : TRIES;
+    if (c->result == STEP_DONE) {
+        c->op.list->cap = wanted(c, c->capped_count);
+        metric_inc(e->metrics, METRIC_list_caps);
+    } else if (c->result == STEP_CONFLICT) {
+        c->op.list->cap_after_us = e->now.mono_us + AGAIN_US;
+        if (c->cap_tries == TRIES) {
+            c->result = STEP_FAILED;
+            c->conflicts = 0; /* those of what follows count anew */
+        }
+    }
+}
+
 enum progress cap_step(struct engine *e, struct op_compact *c, const struct op_event *event)
 {
     struct co *co = &c->op.co;
@@ -223,11 +245,7 @@ enum progress cap_step(struct engine *e, struct op_compact *c, const struct op_e
             c->result = STEP_FAILED;
         }
     }
-    c->cap_tried = true;
-    if (c->result == STEP_DONE) {
-        c->op.list->cap = wanted(c, c->capped_count);
-        metric_inc(e->metrics, METRIC_list_caps);
-    }
+    note_try(e, c);
     op_stop_publishing(e, &c->op);
     CO_END(co);
 }

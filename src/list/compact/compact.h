@@ -111,7 +111,7 @@ struct op_compact {
     uint32_t rest_at; /* how far the overlay's rest has been written */
 
     struct fold capped; /* cap.c: the content, and of which head */
-    bool cap_tried;     /* whatever came of it: once */
+    uint8_t cap_tries;  /* that others undid, or all of them when there is no other */
     uint64_t capped_count, capped_cas, capped_epoch;
 
     struct name_range *garbage; /* collecting: what it deletes */
