@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/slice.h"
 #include "base/version.h"
+#include "config/help.h"
 #include "config/text.h"
 
 static const char help_text[] =
@@ -18,6 +19,7 @@ static const char help_text[] =
     "\n"
     "  -c, --config FILE    read the configuration from FILE\n"
     "  -t, --test-config    check the configuration and end; with -v print it\n"
+    "      --help-config    print every setting with its default, as a file of them, and end\n"
     "      --probe          with -t: also ask the servers whether the items of lists lie where\n"
     "                       distribution and hash look for them\n"
     "  -p, --port N         listen on port N (default 11220)\n"
@@ -62,7 +64,7 @@ static int take_list(const char **option, char letter, const char *value)
 }
 
 /* Of options without a letter. */
-enum { OPTION_REQUIRE_POOL = 256, OPTION_TRY, OPTION_PROBE, OPTION_TAKEOVER };
+enum { OPTION_REQUIRE_POOL = 256, OPTION_TRY, OPTION_PROBE, OPTION_TAKEOVER, OPTION_HELP_CONFIG };
 
 static int refuse_word(const char *word)
 {
@@ -91,6 +93,7 @@ static const struct option names[] = {
     {"user", required_argument, NULL, 'u'},
     {"version", no_argument, NULL, 'V'},
     {"help", no_argument, NULL, 'h'},
+    {"help-config", no_argument, NULL, OPTION_HELP_CONFIG},
     {"require-pool", no_argument, NULL, OPTION_REQUIRE_POOL},
     {"try", no_argument, NULL, OPTION_TRY},
     {"probe", no_argument, NULL, OPTION_PROBE},
@@ -150,6 +153,9 @@ int options_parse(int argc, char **argv, struct options *options)
             return -1;
         case 'h':
             printf("%s", help_text);
+            return -1;
+        case OPTION_HELP_CONFIG:
+            config_help_print(stdout);
             return -1;
         default:
             fprintf(stderr, "Try mclistd --help.\n");

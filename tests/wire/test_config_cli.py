@@ -71,6 +71,7 @@ def test_version_and_help():
         assert (code, err) == (0, "")
         for option in ("--config", "--test-config", "--port", "--listen", "--servers", "--threads"):
             assert option in out
+    assert run("--help-config") == (0, (ROOT / "conf/mclistd.ini").read_text(), "")
 
 
 def test_control_bytes_of_paths_are_not_printed(tmp_path):
