@@ -104,6 +104,13 @@ void chain_move(struct chain *to, struct chain *from);
  * chain_commit says how many were filled (0 <= n <= len). Valid until the next call on the chain.
  */
 char *chain_reserve(struct chain *c, size_t len);
+/* How many bytes fit right behind the last piece, from *p on; chain_commit as above. */
+static inline size_t chain_room(const struct chain *c, char **p)
+{
+    bool open = chain_open_seg(c) != NULL;
+    *p = open ? c->tail->data + c->tail->used : NULL;
+    return open ? block_room(c->tail) : 0;
+}
 /* chain_commit, where the bytes are the first of a piece. */
 void chain_commit_piece(struct chain *c, size_t n);
 static inline void chain_commit(struct chain *c, size_t n)

@@ -478,6 +478,52 @@ static void test_long_texts_are_passed_on_without_a_copy(void **state)
     chain_fini(&f.out);
 }
 
+/* Items of a log go out in pieces that fit the blocks of the answer, one longer than the rest. */
+static void test_items_of_a_log_fill_the_blocks_of_the_answer(void **state)
+{
+    (void)state;
+    enum { ITEMS = 9000 };
+    static char expected[ITEMS * 32], long_item[BLOCK_BYTES + 100];
+    struct block *entries = block_new(ITEMS * 32);
+    size_t len = 0;
+    memset(long_item, 'x', sizeof long_item);
+    for (int i = 0; i < ITEMS; i++) {
+        char item[16];
+        int item_len = snprintf(item, sizeof item, "%d", i * i % 99991);
+        bool is_long = i == ITEMS / 2;
+        entry_append(&entries, ENTRY_ADD,
+                     is_long ? slice_make(long_item, sizeof long_item)
+                             : slice_make(item, (size_t)item_len));
+    }
+    struct fold fold;
+    struct slice item;
+    fold_init(&fold);
+    assert_true(fold_apply_held(&fold, block_slice(entries)));
+    for (uint32_t at = 0; fold_next_item(&fold, ENTRY_NEVER_OVER, &at, &item);) {
+        len += (size_t)snprintf(expected + len, sizeof expected - len, "%s%.*s",
+                                len == 0 ? "" : ",", SLICE_ARGS(item));
+    }
+    for (unsigned over = 0; over < 2; over++) {
+        struct chain out;
+        chain_init(&out);
+        struct output output = {
+            .to = UINT64_MAX, .out = &out, .delimiter = ',', .limit_bytes = len - over};
+        output_fold(&output, &fold, ENTRY_NEVER_OVER, false);
+        assert_int_equal(output.too_large, over == 1);
+        assert_int_equal(output.written, fold.count);
+        assert_int_equal(output.position, fold.count);
+        struct iovec iov[16];
+        size_t at = 0, pieces = chain_iov(&out, iov, sizeof iov / sizeof iov[0]);
+        for (size_t i = 0; i < pieces; at += iov[i++].iov_len) {
+            assert_memory_equal(iov[i].iov_base, expected + at, iov[i].iov_len);
+        }
+        assert_int_equal(at, len);
+        chain_fini(&out);
+    }
+    fold_fini(&fold);
+    block_unref(&entries);
+}
+
 /* A read that lost its connection begins anew. */
 static void test_another_pass_gathers_anew(void **state)
 {
@@ -496,6 +542,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_another_pass_gathers_anew),
+        cmocka_unit_test(test_items_of_a_log_fill_the_blocks_of_the_answer),
         cmocka_unit_test(test_random_lists_are_streamed_as_the_model_has_them),
         cmocka_unit_test(test_a_count_known_without_a_pass_is_right),
         cmocka_unit_test(test_every_range_of_a_small_list_is_right),

@@ -88,16 +88,7 @@ enum visited content_base_visit(void *arg, struct sublist *s)
 
 void content_rest(struct content *c)
 {
-    uint32_t at = c->backwards ? c->overlay.count : 0;
-    struct entry entry;
-    while (c->backwards && !output_satisfied(&c->output) &&
-           fold_previous(&c->overlay, c->over_s, &at, &entry.bytes)) {
-        output_item(&c->output, entry.bytes);
-    }
-    while (!c->backwards && !output_satisfied(&c->output) &&
-           fold_next_entry(&c->overlay, true, c->over_s, &at, &entry)) {
-        output_item(&c->output, entry.bytes);
-    }
+    output_fold(&c->output, &c->overlay, c->over_s, c->backwards);
 }
 
 bool content_known_count(const struct content *c, uint64_t *count)

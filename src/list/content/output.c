@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "list/content/output.h"
 
+#include <string.h>
+
+#include "base/number.h"
 #include "proto/client/list_format.h"
 
 /* Writes items first..last-1 of the sublist, which stand side by side in its text. */
@@ -98,4 +101,42 @@ void output_item(struct output *o, struct slice item)
         chain_copy_behind(o->out, o->written > 1, (char)o->delimiter, item);
     }
     o->too_large = o->out->bytes > o->limit_bytes;
+}
+
+/* Most lists are short and read whole, as text: their items up to the first that does not fit
+ * behind what the chain holds, or within the limit. */
+static void write_what_fits(struct output *o, const struct fold *fold, int64_t over_s, uint32_t *at)
+{
+    char *start, *p;
+    uint64_t room = u64_least(chain_room(o->out, &start), o->limit_bytes - o->out->bytes);
+    uint64_t before = o->written;
+    uint32_t next = *at;
+    struct slice item;
+    for (p = start;
+         fold_next_item(fold, over_s, &next, &item) && room - (size_t)(p - start) > item.len;
+         *at = next) {
+        *p = (char)o->delimiter;
+        p += o->written++ > 0;
+        memcpy(p, item.p, item.len);
+        p += item.len;
+    }
+    o->position += o->written - before;
+    if (p > start) {
+        chain_commit(o->out, (size_t)(p - start));
+    }
+}
+
+void output_fold(struct output *o, const struct fold *fold, int64_t over_s, bool back)
+{
+    uint32_t at = back ? fold->count : 0;
+    bool whole = o->out != NULL && o->take == NULL && o->gather == NULL && !o->items_form &&
+                 o->from == 0 && o->to == UINT64_MAX;
+    struct slice item;
+    while (!output_satisfied(o) && (back ? fold_previous(fold, over_s, &at, &item)
+                                         : fold_next_item(fold, over_s, &at, &item))) {
+        output_item(o, item);
+        if (whole && !back && !o->too_large) {
+            write_what_fits(o, fold, over_s, &at);
+        }
+    }
 }

@@ -8,6 +8,7 @@
 
 #include "base/chain.h"
 #include "list/content/gather.h"
+#include "list/format/fold.h"
 #include "list/format/sublist.h"
 
 struct output {
@@ -33,6 +34,9 @@ void output_span(struct output *o, struct sublist *s, uint32_t first, uint32_t l
 /* The same of all items, for readers that go from the newest to the oldest: the last one first. */
 void output_back(struct output *o, struct sublist *s);
 void output_item(struct output *o, struct slice item);
+/* The same of the items that the fold has behind its base in the second over_s; back: the last one
+ * first. Until the output is satisfied. */
+void output_fold(struct output *o, const struct fold *fold, int64_t over_s, bool back);
 
 /* Does nothing more need to come? */
 static inline bool output_satisfied(const struct output *o)

@@ -542,16 +542,7 @@ void view_part_write(const struct view_part *part, struct output *output)
 
 void view_write_rest(const struct view *v, bool back, struct output *output)
 {
-    uint32_t at = back ? v->log.fold.count : 0;
-    struct slice item;
-    struct entry entry;
-    while (back && !output_satisfied(output) && fold_previous(&v->log.fold, v->now_s, &at, &item)) {
-        output_item(output, item);
-    }
-    while (!back && !output_satisfied(output) &&
-           fold_next_entry(&v->log.fold, true, v->now_s, &at, &entry)) {
-        output_item(output, entry.bytes);
-    }
+    output_fold(output, &v->log.fold, v->now_s, back);
 }
 
 static void write_run(const struct view_run *run, struct output *output)

@@ -23,7 +23,7 @@ void fold_fini(struct fold *fold)
 
 /* Returns the table's slot of the item: the one that holds it, or the empty one where it would go.
  */
-static uint32_t find_slot(const struct fold *fold, struct slice item, uint32_t hash)
+static inline uint32_t find_slot(const struct fold *fold, struct slice item, uint32_t hash)
 {
     uint32_t mask = fold->table_size - 1;
     for (uint32_t i = hash & mask;; i = (i + 1) & mask) {
@@ -65,12 +65,18 @@ void fold_reserve(struct fold *fold, uint32_t items)
     }
 }
 
-static uint32_t push_item(struct fold *fold, struct slice item, char outcome, uint32_t until_s)
+static RARE void grow_items(struct fold *fold)
+{
+    fold->room = fold->room == 0 ? TABLE_MIN / 2 : fold->room * 2;
+    fold->items = realloc(fold->items, fold->room * sizeof *fold->items);
+    CHECK(fold->items != NULL);
+}
+
+static inline uint32_t push_item(struct fold *fold, struct slice item, char outcome,
+                                 uint32_t until_s)
 {
     if (fold->count == fold->room) {
-        fold->room = fold->room == 0 ? TABLE_MIN / 2 : fold->room * 2;
-        fold->items = realloc(fold->items, fold->room * sizeof *fold->items);
-        CHECK(fold->items != NULL);
+        grow_items(fold);
     }
     fold->items[fold->count] = (struct fold_item){item, until_s, outcome, false};
     return ++fold->count;
@@ -86,14 +92,9 @@ static void clear(struct fold *fold)
     fold->cleared = true;
 }
 
-void fold_put(struct fold *fold, const struct entry *entry)
+/* What an entry of an item does, whatever the cap. */
+static inline void put(struct fold *fold, char op, struct slice item, uint32_t until_s)
 {
-    struct slice item = entry->bytes;
-    char op = entry->op;
-    if (op == ENTRY_CLEAR) {
-        clear(fold);
-        return;
-    }
     if (fold->table_used * 2 >= fold->table_size) {
         resize_table(fold, fold->table_size == 0 ? TABLE_MIN : fold->table_size * 2);
     }
@@ -102,7 +103,7 @@ void fold_put(struct fold *fold, const struct entry *entry)
     if (slot->index == 0) {
         slot->hash = hash;
         struct slice kept = fold->holds ? item : arena_copy(&fold->arena, item);
-        slot->index = push_item(fold, kept, op, entry->until_s);
+        slot->index = push_item(fold, kept, op, until_s);
         fold->table_used++;
         return;
     }
@@ -113,8 +114,28 @@ void fold_put(struct fold *fold, const struct entry *entry)
         /* Absent in between, or there with another time: the old place is void, the new one is
          * here. */
         known->outcome = 0;
-        slot->index = push_item(fold, known->item, op == ENTRY_TIMED ? ENTRY_TIMED : ENTRY_READD,
-                                entry->until_s);
+        slot->index =
+            push_item(fold, known->item, op == ENTRY_TIMED ? ENTRY_TIMED : ENTRY_READD, until_s);
+    }
+}
+
+void fold_put(struct fold *fold, const struct entry *entry)
+{
+    if (entry->op == ENTRY_CLEAR) {
+        clear(fold);
+    } else {
+        put(fold, entry->op, entry->bytes, entry->until_s);
+    }
+}
+
+void fold_put_short(struct fold *fold, struct slice *entries)
+{
+    struct entry_short s = ENTRY_SHORT_NONE;
+    while (entry_is_short(entries->p, entries->len, &s)) {
+        char op = *entries->p;
+        struct slice item = slice_take(entries, s.bytes);
+        (void)slice_take(&item, s.bytes - s.item_len);
+        put(fold, op, item, 0);
     }
 }
 

@@ -54,6 +54,8 @@ void fold_reserve(struct fold *fold, uint32_t items);
 void fold_set_cap(struct fold *fold, struct cap cap);
 /* For fold_apply.c: applies one entry, whatever the cap. */
 void fold_put(struct fold *fold, const struct entry *entry);
+/* The same of all short entries that stand in front. */
+void fold_put_short(struct fold *fold, struct slice *entries);
 /* Applies one entry, of any op but '~', on top of what was folded so far. */
 void fold_apply_entry(struct fold *fold, const struct entry *entry);
 /* The same of '+', '-', '=' or '!'. */
@@ -96,8 +98,20 @@ bool fold_next_entry(const struct fold *fold, bool oldest, int64_t over_s, uint3
 /* The same of a fold without times. */
 bool fold_next(const struct fold *fold, bool oldest, uint32_t *at, char *op, struct slice *item);
 
-/* The items that fold_next_entry gives with oldest, the last one first. Start with *at =
- * fold->count. */
+/* The items that fold_next_entry gives with oldest. Start with *at = 0. */
+static inline bool fold_next_item(const struct fold *fold, int64_t over_s, uint32_t *at,
+                                  struct slice *item)
+{
+    while (*at < fold->count) {
+        const struct fold_item *known = &fold->items[(*at)++];
+        if (entry_is_in(known->outcome, known->until_s, over_s) && !known->placed) {
+            *item = known->item;
+            return true;
+        }
+    }
+    return false;
+}
+/* The same, the last one first. Start with *at = fold->count. */
 bool fold_previous(const struct fold *fold, int64_t over_s, uint32_t *at, struct slice *item);
 
 /* Memory held, in bytes. */

@@ -65,11 +65,15 @@ bool fold_apply_entries(struct fold *fold, struct slice entries)
     struct entry entry;
     enum entry_status status;
     fold_reserve(fold, (uint32_t)(entries.len / ENTRY_BYTES_TYPICAL));
-    while ((status = entry_next(&entries, &entry)) == ENTRY_OK) {
-        if (entry.op != ENTRY_ANNOUNCE) {
+    do {
+        if (fold->cap.max == 0) {
+            fold_put_short(fold, &entries);
+        }
+        status = entry_next(&entries, &entry);
+        if (status == ENTRY_OK && entry.op != ENTRY_ANNOUNCE) {
             fold_apply_entry(fold, &entry);
         }
-    }
+    } while (status == ENTRY_OK);
     return status == ENTRY_END;
 }
 
