@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "list/content/content.h"
 
+#include "base/number.h"
+
 void content_init(struct content *c, const struct head *head, const struct list_policy *policy)
 {
     *c = (struct content){
@@ -21,12 +23,24 @@ void content_fini(struct content *c)
     fold_fini(&c->overlay);
 }
 
+/* Of all runs that are folded: their table is made once. What a head says of them may be wrong. */
+static uint32_t overlay_items(const struct content *c)
+{
+    size_t count;
+    uint64_t items = 0, most = c->memory_limit_bytes / (8 * sizeof(struct fold_slot));
+    const struct run *runs = content_overlay_runs(c, &count);
+    for (size_t i = 0; i < count; i++) {
+        items += u64_least(runs[i].items, most);
+    }
+    return (uint32_t)u64_least(u64_least(items, most), UINT32_MAX / 4);
+}
+
 enum visited content_fold_visit(void *arg, struct sublist *sublist)
 {
     struct content *c = arg;
     struct sublist_part part = sublist_next_part(sublist, &c->folded);
     if (part.from == 0) {
-        fold_reserve(&c->overlay, sublist->count);
+        fold_reserve(&c->overlay, c->overlay.count == 0 ? overlay_items(c) : sublist->count);
     }
     for (uint32_t i = part.from; i < part.to; i++) {
         content_expect(c, sublist, i);

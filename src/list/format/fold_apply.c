@@ -62,9 +62,10 @@ void fold_apply(struct fold *fold, enum entry_op op, struct slice item)
 
 bool fold_apply_entries(struct fold *fold, struct slice entries)
 {
+    enum { ENTRY_BYTES_SHORT = 16 }; /* of short names with a number, as most items are */
     struct entry entry;
     enum entry_status status;
-    fold_reserve(fold, (uint32_t)(entries.len / ENTRY_BYTES_TYPICAL));
+    fold_reserve(fold, (uint32_t)(entries.len / ENTRY_BYTES_SHORT));
     do {
         if (fold->cap.max == 0) {
             fold_put_short(fold, &entries);

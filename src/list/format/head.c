@@ -601,7 +601,7 @@ bool announcement_is_dead(const struct announcement *announcement, int64_t now_s
 static bool find_announcement(struct slice log, const struct name *name, bool withdrawn)
 {
     struct entry entry;
-    while (entry_next(&log, &entry) == ENTRY_OK) {
+    while ((void)pass_short(&log), entry_next(&log, &entry) == ENTRY_OK) {
         struct announcement announcement;
         if (entry.op == ENTRY_ANNOUNCE && announcement_parse(entry.bytes, &announcement) &&
             name_equal(&announcement.range.name, name) &&
