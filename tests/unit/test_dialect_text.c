@@ -159,9 +159,8 @@ static void assert_content(struct fold *fold, const char *expected)
 {
     struct block *found = block_new(64);
     uint32_t at = 0;
-    char op;
     struct slice item;
-    while (fold_next(fold, true, &at, &op, &item)) {
+    while (fold_next_item(fold, ENTRY_NEVER_OVER, &at, &item)) {
         append_item(&found, item);
     }
     assert_holds(&found, expected);

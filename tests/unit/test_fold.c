@@ -169,18 +169,18 @@ static void test_many_items_keep_their_order(void **state)
     assert_true(fold_bytes(&fold) >= MANY * sizeof(struct fold_item));
     assert_true(fold_bytes(&fold) <= 40 * MANY * sizeof(struct fold_item));
     uint32_t at = 0;
-    char op;
-    struct slice item;
+    struct entry entry;
+    struct slice item = SLICE_NONE;
     for (uint64_t i = 1; i < MANY; i += 2) {
-        assert_true(fold_next(&fold, true, &at, &op, &item));
+        assert_true(fold_next_item(&fold, ENTRY_NEVER_OVER, &at, &item));
         assert_true(slice_equal(item, slice_make(text, format_u64(text, i))));
     }
     for (uint64_t i = 0; i < MANY; i += 4) {
-        assert_true(fold_next(&fold, true, &at, &op, &item));
-        assert_int_equal(op, '+');
-        assert_true(slice_equal(item, slice_make(text, format_u64(text, i))));
+        assert_true(fold_next_entry(&fold, true, ENTRY_NEVER_OVER, &at, &entry));
+        assert_int_equal(entry.op, '+');
+        assert_true(slice_equal(entry.bytes, slice_make(text, format_u64(text, i))));
     }
-    assert_false(fold_next(&fold, true, &at, &op, &item));
+    assert_false(fold_next_item(&fold, ENTRY_NEVER_OVER, &at, &item));
     fold_fini(&fold);
 }
 
@@ -241,12 +241,11 @@ static void test_each_item_is_yielded_once_with_its_outcome(void **state)
         assert_true(fold_apply_entries(&fold, block_slice(log)));
         bool seen[ITEMS_MAX] = {false};
         uint32_t at = 0;
-        char op;
-        struct slice item;
-        while (fold_next(&fold, false, &at, &op, &item)) {
-            assert_int_equal(op, fold_outcome(&fold, item));
+        struct entry entry;
+        while (fold_next_entry(&fold, false, ENTRY_NEVER_OVER, &at, &entry)) {
+            assert_int_equal(entry.op, fold_outcome(&fold, entry.bytes));
             unsigned n = 0;
-            while (!slice_equal(test_item(n), item)) {
+            while (!slice_equal(test_item(n), entry.bytes)) {
                 n++;
             }
             assert_false(seen[n]);
@@ -338,18 +337,17 @@ static void test_a_second_pass_over_the_base_gives_the_same(void **state)
         assert_true(fold_apply_entries(&fold, block_slice(b)));
         struct block *passes[2] = {block_new(1), block_new(1)};
         for (int pass = 0; pass < 2; pass++) {
-            struct slice rest = block_slice(base), item;
+            struct slice rest = block_slice(base);
             struct entry entry;
             uint32_t at = 0;
-            char op;
             while (entry_next(&rest, &entry) == ENTRY_OK) {
-                op = fold_over(&fold, entry.op, entry.bytes);
+                char op = fold_over(&fold, entry.op, entry.bytes);
                 if (op != 0) {
                     entry_append(&passes[pass], (enum entry_op)op, entry.bytes);
                 }
             }
-            while (fold_next(&fold, false, &at, &op, &item)) {
-                entry_append(&passes[pass], (enum entry_op)op, item);
+            while (fold_next_entry(&fold, false, ENTRY_NEVER_OVER, &at, &entry)) {
+                entry_append(&passes[pass], (enum entry_op)entry.op, entry.bytes);
             }
         }
         assert_true(slice_equal(block_slice(passes[0]), block_slice(passes[1])));

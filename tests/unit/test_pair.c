@@ -25,11 +25,10 @@ static void holds_until(const struct pair *pair, size_t until, const char *expec
     struct fold fold;
     struct block *text = block_new(64);
     uint32_t at = 0;
-    char op;
     struct slice item;
     fold_init(&fold);
     pair_fold(pair, until, &fold);
-    while (fold_next(&fold, true, &at, &op, &item)) {
+    while (fold_next_item(&fold, ENTRY_NEVER_OVER, &at, &item)) {
         text_append(&text, item, ' ');
     }
     block_append(&text, "", 1);

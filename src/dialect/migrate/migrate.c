@@ -240,7 +240,6 @@ static void import_begin(struct engine *e, struct work *w)
     size_t limit = list_sublist_limit(w->op.list);
     struct block *text = NULL;
     uint32_t count = 0, at = 0;
-    char op;
     struct slice item;
     work_forget_texts(w);
     w->move->import = (struct run){0};
@@ -249,7 +248,7 @@ static void import_begin(struct engine *e, struct work *w)
     fold_init(&w->move->imported);
     take_items(w, &w->move->imported);
     w->move->inlined = w->items.bytes + w->items.count * 8 <= list_log_limit(w->op.list) / 2;
-    while (!w->move->inlined && fold_next(&w->move->imported, true, &at, &op, &item)) {
+    while (!w->move->inlined && fold_next_item(&w->move->imported, ENTRY_NEVER_OVER, &at, &item)) {
         if (text != NULL && text->used + entry_bytes(item.len) > limit) {
             add_text(w, text, count);
             text = NULL;
@@ -308,32 +307,21 @@ static void append_difference(const struct work *w, struct block **b)
 {
     struct fold now;
     uint32_t at = 0;
-    char op;
     struct slice item;
     fold_init(&now);
     take_items(w, &now);
-    while (fold_next(&w->move->imported, true, &at, &op, &item)) {
+    while (fold_next_item(&w->move->imported, ENTRY_NEVER_OVER, &at, &item)) {
         if (fold_outcome(&now, item) == 0) {
             entry_append(b, ENTRY_DEL, item);
         }
     }
     at = 0;
-    while (fold_next(&now, true, &at, &op, &item)) {
+    while (fold_next_item(&now, ENTRY_NEVER_OVER, &at, &item)) {
         if (fold_outcome(&w->move->imported, item) == 0) {
             entry_append(b, ENTRY_ADD, item);
         }
     }
     fold_fini(&now);
-}
-
-static void append_all(const struct work *w, struct block **b)
-{
-    uint32_t at = 0;
-    char op;
-    struct slice item;
-    while (fold_next(&w->move->imported, true, &at, &op, &item)) {
-        entry_append(b, ENTRY_ADD, item);
-    }
 }
 
 /* Makes the head of what was written, with what has changed since. NULL: too much has. */
@@ -344,7 +332,7 @@ static struct block *import_head(const struct work *w)
                        w->move->replaced.count > 0);
     size_t header_bytes = head->used;
     if (w->move->inlined) {
-        append_all(w, &head);
+        fold_append_items(&w->move->imported, &head);
     }
     append_difference(w, &head);
     if (head->used - header_bytes > list_log_limit(w->op.list)) {

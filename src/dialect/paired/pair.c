@@ -120,11 +120,10 @@ struct block *pair_folded(const struct pair *pair, const struct fold *fold, size
     struct block *text = block_new(pair->adds.len + TEXT_MARK_BYTES + 1);
     struct counts deletes;
     uint32_t at = 0;
-    char op;
     struct slice item;
     size_t len = until < pair->deletes.len ? until : pair->deletes.len;
     counts_init(&deletes, slice_make(pair->deletes.p, len), pair->delimiter);
-    while (fold_next(fold, true, &at, &op, &item)) {
+    while (fold_next_item(fold, ENTRY_NEVER_OVER, &at, &item)) {
         const uint32_t *copies = counts_find(&deletes, item);
         for (uint32_t i = 0; i <= (copies != NULL ? *copies : 0); i++) {
             text_append(&text, item, pair->delimiter);

@@ -43,9 +43,8 @@ void signed_batch(struct work *w)
 void signed_encode(const struct list_policy *policy, const struct fold *fold, struct block **out)
 {
     uint32_t at = 0;
-    char op;
     struct slice item;
-    while (fold_next(fold, true, &at, &op, &item)) {
+    while (fold_next_item(fold, ENTRY_NEVER_OVER, &at, &item)) {
         signed_append(out, ENTRY_ADD, item, signs_of(policy));
     }
 }

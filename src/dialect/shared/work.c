@@ -22,11 +22,10 @@ void items_push(struct items *items, struct slice item)
 void items_settle(struct items *items)
 {
     uint32_t at = 0;
-    char op;
     struct slice item;
     items->count = 0;
     items->bytes = 0;
-    while (fold_next(&items->fold, true, &at, &op, &item)) {
+    while (fold_next_item(&items->fold, ENTRY_NEVER_OVER, &at, &item)) {
         items_push(items, item);
     }
 }

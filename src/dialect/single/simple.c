@@ -28,9 +28,8 @@ static void simple_encode(const struct list_policy *policy, const struct fold *f
                           struct block **out)
 {
     uint32_t at = 0;
-    char op;
     struct slice item;
-    while (fold_next(fold, true, &at, &op, &item)) {
+    while (fold_next_item(fold, ENTRY_NEVER_OVER, &at, &item)) {
         text_append(out, item, (char)policy->delimiter);
     }
 }

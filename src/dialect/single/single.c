@@ -43,9 +43,8 @@ static uint64_t apply_items(struct items *items, const struct list_call *call)
 static bool delimiter_within(const struct work *w)
 {
     uint32_t at = 0;
-    char op;
     struct slice item;
-    while (fold_next(&w->items.fold, true, &at, &op, &item)) {
+    while (fold_next_item(&w->items.fold, ENTRY_NEVER_OVER, &at, &item)) {
         if (foreign_holds_delimiter(w->op.list, item)) {
             return true;
         }
@@ -62,7 +61,6 @@ static uint64_t pop_items(struct work *w, struct list_call *call)
     uint32_t at = call->count < 0 ? fold->count : 0;
     struct slice item, *taken = NULL;
     size_t count = 0, cap = 0;
-    char op;
     chain_clear(&call->answer); /* of a try that met another writer */
     call->number = 0;
     if (call->ghost) {
@@ -75,7 +73,7 @@ static uint64_t pop_items(struct work *w, struct list_call *call)
     }
     while (count < wanted && (count == 0 || call->answer.bytes < most) &&
            (call->count < 0 ? fold_previous(fold, ENTRY_NEVER_OVER, &at, &item)
-                            : fold_next(fold, true, &at, &op, &item))) {
+                            : fold_next_item(fold, ENTRY_NEVER_OVER, &at, &item))) {
         answer_member(w->op.list, call, item);
         taken = array_room(taken, count, &cap, sizeof *taken);
         taken[count++] = item;
@@ -90,9 +88,8 @@ static uint64_t pop_items(struct work *w, struct list_call *call)
 static bool is_empty(const struct fold *fold)
 {
     uint32_t at = 0;
-    char op;
     struct slice item;
-    return !fold_next(fold, true, &at, &op, &item);
+    return !fold_next_item(fold, ENTRY_NEVER_OVER, &at, &item);
 }
 
 /* What the call's condition says of the list: LIST_OK when it is met. changes: a call before it, in

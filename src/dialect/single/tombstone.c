@@ -91,10 +91,9 @@ static void tombstone_encode(const struct list_policy *policy, const struct fold
 {
     char bar = (char)policy->deleted_delimiter;
     uint32_t at = 0;
-    char op;
     struct slice item;
     block_append(out, &bar, 1);
-    while (fold_next(fold, true, &at, &op, &item)) {
+    while (fold_next_item(fold, ENTRY_NEVER_OVER, &at, &item)) {
         text_append(out, item, (char)policy->delimiter);
     }
 }

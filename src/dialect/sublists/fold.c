@@ -303,14 +303,13 @@ static void set_texts(struct work *w)
     uint64_t limit = list_sublist_limit(w->op.list);
     struct fold fold;
     uint32_t at = 0;
-    char op;
     struct slice item;
     fold_init(&fold);
     fold_call(&fold, call);
     work_forget_texts(w);
     w->texts = calloc(call->item_count + 1, sizeof *w->texts);
     CHECK(w->texts != NULL);
-    while (fold_next(&fold, true, &at, &op, &item)) {
+    while (fold_next_item(&fold, ENTRY_NEVER_OVER, &at, &item)) {
         if (w->text_count == 0 || w->texts[w->text_count - 1]->used + item.len + 1 > limit) {
             w->texts[w->text_count++] = block_new(1024);
         }

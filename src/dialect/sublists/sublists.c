@@ -72,7 +72,6 @@ static bool list_cells(struct work *w)
 {
     struct fold index;
     uint32_t at = 0, number;
-    char op;
     struct slice item;
     size_t before = w->cell_count;
     for (size_t i = 1; i < before; i++) {
@@ -80,7 +79,7 @@ static bool list_cells(struct work *w)
     }
     fold_init(&index);
     sublists_fold(w->op.list, &index, w->cells[0].value);
-    while (fold_next(&index, true, &at, &op, &item)) {
+    while (fold_next_item(&index, ENTRY_NEVER_OVER, &at, &item)) {
         if (sublists_number(item, &number)) {
             struct cell *cell = find_cell(w, before, number);
             cell = cell != NULL ? cell : work_add_cell(w, CELL_SUBLIST, number);
@@ -242,14 +241,13 @@ static bool lists_number(const struct list *list, struct slice index, uint64_t n
     struct slice item;
     uint32_t at = 0;
     uint64_t listed;
-    char op;
     bool found = false;
     if (record_parse(index, &record)) {
         index = record.before;
     }
     fold_init(&fold);
     sublists_fold(list, &fold, index);
-    while (!found && fold_next(&fold, true, &at, &op, &item)) {
+    while (!found && fold_next_item(&fold, ENTRY_NEVER_OVER, &at, &item)) {
         found = slice_to_u64(item, &listed) && listed == number;
     }
     fold_fini(&fold);

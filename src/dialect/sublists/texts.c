@@ -49,12 +49,11 @@ bool sublists_newest(const struct list *list, struct slice index, uint32_t *newe
 {
     struct fold fold;
     uint32_t at = 0, number;
-    char op;
     struct slice item;
     bool found = false;
     fold_init(&fold);
     sublists_fold(list, &fold, index);
-    while (fold_next(&fold, true, &at, &op, &item)) {
+    while (fold_next_item(&fold, ENTRY_NEVER_OVER, &at, &item)) {
         if (sublists_number(item, &number) && (!found || number > *newest)) {
             *newest = number;
             found = true;

@@ -237,13 +237,12 @@ static void two_logs_each_revived(const struct work *w, void (*visit)(void *arg,
 {
     struct fold late, newer;
     uint32_t at = 0;
-    char op;
     struct slice item;
     fold_init(&late);
     fold_init(&newer);
     signed_fold(&late, two_logs_late(w), signs_in(w));
     signed_fold(&newer, two_logs_tail(w), signs_in(w));
-    while (fold_next(&late, true, &at, &op, &item)) {
+    while (fold_next_item(&late, ENTRY_NEVER_OVER, &at, &item)) {
         if (fold_outcome(&newer, item) == ENTRY_DEL) {
             visit(arg, item);
         }
@@ -272,11 +271,10 @@ static void fold_unknown(struct work *w)
     }
     struct fold added;
     uint32_t at = 0;
-    char outcome;
     fold_init(&added);
     signed_fold(&added, other, signs_in(w));
     (void)fold_log(w, active);
-    while (fold_next(&added, true, &at, &outcome, &item)) {
+    while (fold_next_item(&added, ENTRY_NEVER_OVER, &at, &item)) {
         fold_apply(&w->items.fold, ENTRY_ADD, item);
     }
     fold_fini(&added);
@@ -501,15 +499,14 @@ static void append_folded(const struct work *w, struct slice text, struct block 
 {
     struct fold fold;
     uint32_t at = 0;
-    char op;
-    struct slice item;
+    struct entry entry;
     fold_init(&fold);
     signed_fold(&fold, text, signs_in(w));
-    while (fold_next(&fold, false, &at, &op, &item)) {
-        if (op == ENTRY_DEL && !two_logs_item_allowed(item)) {
-            continue;
+    while (fold_next_entry(&fold, false, ENTRY_NEVER_OVER, &at, &entry)) {
+        bool deletes = entry.op == ENTRY_DEL;
+        if (!deletes || two_logs_item_allowed(entry.bytes)) {
+            signed_append(b, deletes ? ENTRY_DEL : ENTRY_ADD, entry.bytes, signs_in(w));
         }
-        signed_append(b, op == ENTRY_DEL ? ENTRY_DEL : ENTRY_ADD, item, signs_in(w));
     }
     fold_fini(&fold);
 }

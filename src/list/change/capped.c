@@ -64,8 +64,6 @@ static void lay(struct fold *to, const struct fold *from)
 void capped_fill(struct block **log, struct cap cap, struct slice entries, struct slice pending)
 {
     struct fold filled, all, cut;
-    struct entry entry;
-    uint32_t at = 0;
     fold_init(&filled);
     fold_init(&all);
     fold_init(&cut);
@@ -76,9 +74,7 @@ void capped_fill(struct block **log, struct cap cap, struct slice entries, struc
     whole = whole && fold_apply_entries(&all, pending);
     CHECK(whole); /* made here, and checked by head_read */
     lay(&cut, &all);
-    while (fold_next_entry(&cut, true, ENTRY_NEVER_OVER, &at, &entry)) {
-        entry_append(log, ENTRY_ADD, entry.bytes);
-    }
+    fold_append_items(&cut, log);
     fold_fini(&filled);
     fold_fini(&all);
     fold_fini(&cut);

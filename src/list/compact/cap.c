@@ -32,18 +32,6 @@ static struct cap wanted(const struct op_compact *c, uint64_t items)
     return cap;
 }
 
-static uint64_t log_items(struct op_compact *c)
-{
-    const struct fold *log = compact_log(c);
-    struct entry entry;
-    uint32_t at = 0;
-    uint64_t items = 0;
-    while (fold_next_entry(log, true, ENTRY_NEVER_OVER, &at, &entry)) {
-        items++;
-    }
-    return items;
-}
-
 /* The content of runs counts by their bytes: what they void goes when they are merged. */
 static bool is_too_long(const struct op_compact *c)
 {
@@ -57,7 +45,8 @@ static bool is_due(struct op_compact *c)
     bool timed = head->marks.cap.max == 0 && head_is_timed(head);
     bool refuses = list_policy_cap(c->op.list->policy).refuses;
     return !head_is_absent(head) && !timed && !is_too_long(c) &&
-           !cap_equal(head->marks.cap, wanted(c, refuses ? log_items(c) : 0));
+           !cap_equal(head->marks.cap,
+                      wanted(c, refuses ? fold_items(compact_log(c), ENTRY_NEVER_OVER) : 0));
 }
 
 void cap_choose(struct op_compact *c)
@@ -104,9 +93,9 @@ static void take_item(struct op_compact *c, struct slice item)
 static void take_rest(struct op_compact *c, const struct fold *fold)
 {
     uint32_t at = 0;
-    struct entry entry;
-    while (fold_next_entry(fold, true, c->head->read_s, &at, &entry)) {
-        take_item(c, entry.bytes);
+    struct slice item;
+    while (fold_next_item(fold, c->head->read_s, &at, &item)) {
+        take_item(c, item);
     }
 }
 
@@ -183,16 +172,12 @@ static struct block *build_capped(struct engine *e, struct op_compact *c)
         .keep_ops = false,
     };
     struct layout layout;
-    struct entry entry;
-    uint32_t at = 0;
     layout_init(&layout, head);
     layout_drop_runs(&layout, 0, layout.run_count);
     layout_fill(&layout);
     layout.marks.cap = wanted(c, c->capped_count);
     metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, head->announcements, &carry));
-    while (fold_next_entry(&c->capped, true, ENTRY_NEVER_OVER, &at, &entry)) {
-        entry_append(&layout.log, ENTRY_ADD, entry.bytes);
-    }
+    fold_append_items(&c->capped, &layout.log);
     return compact_value(c, &layout);
 }
 

@@ -111,10 +111,6 @@ bool content_known_count(const struct content *c, uint64_t *count)
         return false;
     }
     *count = c->run_count == 1 ? c->runs[0].items : 0;
-    uint32_t at = 0;
-    struct entry entry;
-    while (fold_next_entry(&c->overlay, true, c->over_s, &at, &entry)) {
-        (*count)++;
-    }
+    *count += fold_items(&c->overlay, c->over_s);
     return true;
 }

@@ -463,10 +463,10 @@ bool view_log_position(const struct view *v, struct slice item, uint64_t *positi
         return true;
     }
     uint32_t at = 0;
-    struct entry next;
+    struct slice next;
     *position = view_run_items(v);
-    while (fold_next_entry(&v->log.fold, true, v->now_s, &at, &next)) {
-        if (slice_equal(next.bytes, item)) {
+    while (fold_next_item(&v->log.fold, v->now_s, &at, &next)) {
+        if (slice_equal(next, item)) {
             return true;
         }
         (*position)++;

@@ -206,17 +206,6 @@ bool fold_next_entry(const struct fold *fold, bool oldest, int64_t over_s, uint3
     return false;
 }
 
-bool fold_next(const struct fold *fold, bool oldest, uint32_t *at, char *op, struct slice *item)
-{
-    struct entry entry;
-    if (!fold_next_entry(fold, oldest, ENTRY_NEVER_OVER, at, &entry)) {
-        return false;
-    }
-    *op = entry.op;
-    *item = entry.bytes;
-    return true;
-}
-
 bool fold_previous(const struct fold *fold, int64_t over_s, uint32_t *at, struct slice *item)
 {
     while (*at > 0) {
@@ -227,6 +216,24 @@ bool fold_previous(const struct fold *fold, int64_t over_s, uint32_t *at, struct
         }
     }
     return false;
+}
+
+uint64_t fold_items(const struct fold *fold, int64_t over_s)
+{
+    uint64_t items = 0;
+    struct slice item;
+    for (uint32_t at = 0; fold_next_item(fold, over_s, &at, &item);) {
+        items++;
+    }
+    return items;
+}
+
+void fold_append_items(const struct fold *fold, struct block **entries)
+{
+    struct slice item;
+    for (uint32_t at = 0; fold_next_item(fold, ENTRY_NEVER_OVER, &at, &item);) {
+        entry_append(entries, ENTRY_ADD, item);
+    }
 }
 
 size_t fold_bytes(const struct fold *fold)

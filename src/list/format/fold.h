@@ -86,7 +86,7 @@ char fold_outcome(const struct fold *fold, struct slice item);
 /*
  * Lays the fold over one entry of its base (base entries come in their order, each item once).
  * Returns the op that stays at the base's place, or 0 when nothing does. After the whole base,
- * fold_next yields what follows behind it.
+ * fold_next_entry yields what follows behind it.
  */
 char fold_over(struct fold *fold, char base_op, struct slice item);
 
@@ -95,10 +95,7 @@ char fold_over(struct fold *fold, char base_op, struct slice item);
  * (nothing lies below the base) deletions are left out and '=' becomes '+'. */
 bool fold_next_entry(const struct fold *fold, bool oldest, int64_t over_s, uint32_t *at,
                      struct entry *entry);
-/* The same of a fold without times. */
-bool fold_next(const struct fold *fold, bool oldest, uint32_t *at, char *op, struct slice *item);
-
-/* The items that fold_next_entry gives with oldest. Start with *at = 0. */
+/* The items that this gives with oldest. Start with *at = 0. */
 static inline bool fold_next_item(const struct fold *fold, int64_t over_s, uint32_t *at,
                                   struct slice *item)
 {
@@ -113,6 +110,11 @@ static inline bool fold_next_item(const struct fold *fold, int64_t over_s, uint3
 }
 /* The same, the last one first. Start with *at = fold->count. */
 bool fold_previous(const struct fold *fold, int64_t over_s, uint32_t *at, struct slice *item);
+
+/* How many fold_next_item gives. */
+uint64_t fold_items(const struct fold *fold, int64_t over_s);
+/* Appends an addition of each item that it gives to *entries; of a fold without times. */
+void fold_append_items(const struct fold *fold, struct block **entries);
 
 /* Memory held, in bytes. */
 size_t fold_bytes(const struct fold *fold);

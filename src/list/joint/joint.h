@@ -117,13 +117,10 @@ static inline bool source_has(const struct source *source, struct slice item, ui
     *place = known != NULL ? (uint64_t)(known - source->items.items) : 0;
     return known != NULL && entry_is_in(known->outcome, known->until_s, source->over_s);
 }
-/* The same kind: the next item, as fold_next_entry. */
+/* The same kind: the next item, as fold_next_item. */
 static inline bool source_next(const struct source *source, uint32_t *at, struct slice *item)
 {
-    struct entry entry;
-    bool found = fold_next_entry(&source->items, true, source->over_s, at, &entry);
-    *item = found ? entry.bytes : SLICE_NONE;
-    return found;
+    return fold_next_item(&source->items, source->over_s, at, item);
 }
 
 /* Begins a read of the head that was looked at; source->read is it, and may be done already. form
