@@ -95,11 +95,24 @@ bool foreign_refuse_cells(struct engine *e, struct work *w, size_t from, size_t 
             return false;
         }
         if (reason != NULL) {
+            known_of(w->op.list)->cells = 0; /* the ldrop may fail behind it */
             cell->foreign = true;
             cell->value = SLICE_NONE;
         }
     }
     return true;
+}
+
+void foreign_look_back(const struct work *w)
+{
+    char text[GRAMMAR_REASON_MAX];
+    for (size_t i = 0; i < w->cell_count; i++) {
+        const struct cell *cell = &w->cells[i];
+        if (cell->state == CELL_THERE && !cell->proved &&
+            (cell->foreign || grammar_reason(w->op.list, cell, text) != NULL)) {
+            known_of(w->op.list)->cells = 0;
+        }
+    }
 }
 
 bool foreign_knows(const struct list *list, const struct cell *cell)

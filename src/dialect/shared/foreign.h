@@ -24,6 +24,10 @@ MUST_CHECK bool foreign_refuse_reply(struct engine *e, struct work *w, enum cell
  * foreign, and leave it out. */
 MUST_CHECK bool foreign_refuse_cells(struct engine *e, struct work *w, size_t from, size_t to);
 
+/* A look has failed, for other reasons: where something that it has read is not of the format, what
+ * is known of the list is forgotten. */
+void foreign_look_back(const struct work *w);
+
 /* May the cell be appended to without a read? A cell is known once a look has read it or this
  * worker has made it, as long as the worker remembers the list (tracked_lists). */
 bool foreign_knows(const struct list *list, const struct cell *cell);

@@ -189,6 +189,9 @@ enum progress work_gather(struct engine *e, struct work *w, const struct op_even
         take_cell(e, w, event);
         ask_for_cells(e, w);
     }
+    if (w->failed) {
+        foreign_look_back(w);
+    }
     CO_END(co);
 }
 
