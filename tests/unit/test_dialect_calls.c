@@ -338,6 +338,32 @@ static void test_a_failed_read_has_met_something_else(void **state)
     assert_null(engine_take_request(t->rig.engine));
 }
 
+/* A counter that is to be set back, and has flags by then: the value of a client that serialises.
+ */
+static void test_a_counter_that_became_something_else_is_not_set_back(void **state)
+{
+    struct test *t = *state;
+    struct list_policy *policy = &t->rig.config->lists[0];
+    struct be_reply foreign = {
+        .status = BE_HIT, .cas = 7, .epoch = 1, .flags = 4, .value = SLICE_LIT("7"), .ttl_s = -1};
+    policy->migrate = MIGRATE_NO;
+    policy->dialect = DIALECT_RING;
+    policy->capacity = 2;
+    policy->counter_wraps = true;
+    (void)snprintf(policy->slot, sizeof policy->slot, "%%v");
+    struct list_call *call = submit(t, 0, LIST_ADD, &t->writer);
+    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "1", -1);
+    for (int slot = 0; slot < 3; slot++) {
+        rig_answer(&t->rig, take_request(t, BE_GET), slot == 0 ? BE_HIT : BE_MISS, "a", -1);
+    }
+    struct be_reply number = {.status = BE_STORED, .number = 2};
+    engine_reply(t->rig.engine, take_request(t, BE_INCR), &number, t->rig.now);
+    engine_reply(t->rig.engine, take_request(t, BE_GET), &foreign, t->rig.now);
+    rig_answer(&t->rig, take_request(t, BE_SET), BE_STORED, NULL, -1); /* the slot; no CAS */
+    (void)engine_run(t->rig.engine, t->rig.now);
+    expect_done(t, call, LIST_OK);
+}
+
 /* An append that finds no item looks for the reason; what it finds is not joined either. */
 static void test_what_came_in_place_of_a_list_is_not_written_whole(void **state)
 {
@@ -854,6 +880,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_a_list_that_became_something_else_is_not_known_any_more, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_failed_read_has_met_something_else, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_counter_that_became_something_else_is_not_set_back,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_came_in_place_of_a_list_is_not_written_whole,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_pop_behind_an_lset_in_one_batch, setup, teardown),
