@@ -310,60 +310,6 @@ static void test_a_list_that_became_something_else_is_not_known_any_more(void **
     assert_false(engine_busy(t->rig.engine));
 }
 
-/* Nor is one of which a read met something else before it failed for another reason. */
-static void test_a_failed_read_has_met_something_else(void **state)
-{
-    struct test *t = *state;
-    struct list_policy *policy = &t->rig.config->lists[0];
-    policy->migrate = MIGRATE_NO;
-    policy->dialect = DIALECT_RING;
-    policy->capacity = 2;
-    struct list_call *call = submit(t, 0, LIST_LEN, &t->reader);
-    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "2", -1);
-    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "2 b", -1);
-    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "1 a", -1);
-    expect_done(t, call, LIST_OK);
-    call = submit(t, 0, LIST_LEN, &t->reader);
-    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "2", -1);
-    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "[5,1]", -1);
-    rig_answer(&t->rig, take_request(t, BE_GET), BE_REFUSED, NULL, -1);
-    expect_done(t, call, LIST_SERVER_ERROR);
-    call = submit(t, 0, LIST_ADD, &t->writer);
-    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "2", -1); /* not incremented blindly */
-    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "[5,1]", -1);
-    for (int slot = 0; slot < 2; slot++) {
-        rig_answer(&t->rig, take_request(t, BE_GET), BE_MISS, NULL, -1);
-    }
-    expect_done(t, call, LIST_SERVER_ERROR);
-    assert_null(engine_take_request(t->rig.engine));
-}
-
-/* A counter that is to be set back, and has flags by then: the value of a client that serialises.
- */
-static void test_a_counter_that_became_something_else_is_not_set_back(void **state)
-{
-    struct test *t = *state;
-    struct list_policy *policy = &t->rig.config->lists[0];
-    struct be_reply foreign = {
-        .status = BE_HIT, .cas = 7, .epoch = 1, .flags = 4, .value = SLICE_LIT("7"), .ttl_s = -1};
-    policy->migrate = MIGRATE_NO;
-    policy->dialect = DIALECT_RING;
-    policy->capacity = 2;
-    policy->counter_wraps = true;
-    (void)snprintf(policy->slot, sizeof policy->slot, "%%v");
-    struct list_call *call = submit(t, 0, LIST_ADD, &t->writer);
-    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "1", -1);
-    for (int slot = 0; slot < 3; slot++) {
-        rig_answer(&t->rig, take_request(t, BE_GET), slot == 0 ? BE_HIT : BE_MISS, "a", -1);
-    }
-    struct be_reply number = {.status = BE_STORED, .number = 2};
-    engine_reply(t->rig.engine, take_request(t, BE_INCR), &number, t->rig.now);
-    engine_reply(t->rig.engine, take_request(t, BE_GET), &foreign, t->rig.now);
-    rig_answer(&t->rig, take_request(t, BE_SET), BE_STORED, NULL, -1); /* the slot; no CAS */
-    (void)engine_run(t->rig.engine, t->rig.now);
-    expect_done(t, call, LIST_OK);
-}
-
 /* An append that finds no item looks for the reason; what it finds is not joined either. */
 static void test_what_came_in_place_of_a_list_is_not_written_whole(void **state)
 {
@@ -879,9 +825,6 @@ int main(void)
             test_a_list_that_is_not_known_is_looked_at_before_it_is_appended_to, setup, teardown),
         cmocka_unit_test_setup_teardown(
             test_a_list_that_became_something_else_is_not_known_any_more, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_failed_read_has_met_something_else, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_counter_that_became_something_else_is_not_set_back,
-                                        setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_came_in_place_of_a_list_is_not_written_whole,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_pop_behind_an_lset_in_one_batch, setup, teardown),

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A ring, whose changes do not look at what stands in a slot: what a worker has seen of other
+ * clients' values it does not write over.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "support_engine.h"
+
+static struct slice item = SLICE_LIT("x");
+
+static struct list_policy *make_ring(struct script *s)
+{
+    struct list_policy *policy = &s->rig.config->lists[0];
+    policy->migrate = MIGRATE_NO;
+    policy->dialect = DIALECT_RING;
+    policy->capacity = 2;
+    return policy;
+}
+
+/* A read has met such a value before it failed for another reason: the worker does not know the
+ * ring any more. */
+static void test_a_failed_read_has_met_something_else(void **state)
+{
+    struct script *s = *state;
+    (void)make_ring(s);
+    script_submit(s, LIST_LEN, NULL, 0);
+    script_expect(s, BE_GET, "k.seq", BE_HIT, "2");
+    script_expect(s, BE_GET, "k.0", BE_HIT, "2 b");
+    script_expect(s, BE_GET, "k.1", BE_HIT, "1 a");
+    script_expect_answer(s, LIST_OK);
+    script_submit(s, LIST_LEN, NULL, 0);
+    script_expect(s, BE_GET, "k.seq", BE_HIT, "2");
+    script_expect(s, BE_GET, "k.0", BE_HIT, "[5,1]");
+    script_expect(s, BE_GET, "k.1", BE_REFUSED, NULL);
+    script_expect_answer(s, LIST_SERVER_ERROR);
+    script_submit(s, LIST_ADD, &item, 1);
+    script_expect(s, BE_GET, "k.seq", BE_HIT, "2"); /* not incremented blindly */
+    script_expect(s, BE_GET, "k.0", BE_HIT, "[5,1]");
+    script_expect(s, BE_GET, "k.2", BE_MISS, NULL);
+    script_expect(s, BE_GET, "k.1", BE_HIT, "1 a");
+    script_expect_answer(s, LIST_SERVER_ERROR);
+    assert_null(engine_take_request(s->rig.engine));
+}
+
+/* A counter that is to be set back, and has flags by then: the value of a client that serialises.
+ */
+static void test_a_counter_that_became_something_else_is_not_set_back(void **state)
+{
+    struct script *s = *state;
+    struct list_policy *policy = make_ring(s);
+    struct be_reply number = {.status = BE_STORED, .number = 2};
+    struct be_reply foreign = {
+        .status = BE_HIT, .cas = 7, .epoch = 1, .flags = 4, .value = SLICE_LIT("7"), .ttl_s = -1};
+    policy->counter_wraps = true;
+    (void)snprintf(policy->slot, sizeof policy->slot, "%%v");
+    script_submit(s, LIST_ADD, &item, 1);
+    script_expect(s, BE_GET, "k.seq", BE_HIT, "1");
+    script_expect(s, BE_GET, "k.1", BE_HIT, "a");
+    script_expect(s, BE_GET, "k.2", BE_MISS, NULL);
+    script_expect(s, BE_GET, "k.0", BE_MISS, NULL);
+    engine_reply(s->rig.engine, rig_take(&s->rig, BE_INCR, "k.seq"), &number, s->rig.now);
+    engine_reply(s->rig.engine, rig_take(&s->rig, BE_GET, "k.seq"), &foreign, s->rig.now);
+    script_expect(s, BE_SET, "k.0", BE_STORED, NULL); /* no CAS before it */
+    script_expect_answer(s, LIST_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        script_test(test_a_failed_read_has_met_something_else),
+        script_test(test_a_counter_that_became_something_else_is_not_set_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
