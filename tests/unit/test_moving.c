@@ -783,6 +783,38 @@ static void test_no_change_is_appended_where_a_head_says_that_the_list_is_missin
     }
 }
 
+static void on_status(void *arg, struct list_request *request, const struct be_reply *reply)
+{
+    (void)request;
+    *(enum be_status *)arg = reply->status;
+}
+
+/* It has moved, and the old server has lost its mark: an ldrop that had read it there must not call
+ * it missing. */
+static void test_a_head_that_is_gone_from_its_server_may_have_moved(void **state)
+{
+    (void)state;
+    const enum be_verb verbs[] = {BE_CAS, BE_CAS_DELETE};
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        enum be_status status = BE_LOST;
+        struct metrics metrics = {0};
+        struct moving *moving =
+            moving_create(0, 1, ROOM, BYTES_MAX, NULL, &metrics, on_status, &status);
+        read_list(moving, 0, "^1\n");
+        assert_int_equal(status, BE_HIT);
+        struct list_request request;
+        make_get(&request, 0);
+        request.be.verb = verbs[i];
+        request.be.cas = request.be.epoch = 1;
+        moving_submit(moving, &request, false);
+        assert_ptr_equal(moving_take_request(moving), &request);
+        assert_int_equal(request.pool_index, 0);
+        moving_reply(moving, &request, &(struct be_reply){.status = BE_NOT_FOUND, .epoch = 1});
+        assert_int_equal(status, BE_EXISTS);
+        moving_destroy(&moving);
+    }
+}
+
 static void on_read(void *arg, struct list_request *request, const struct be_reply *reply)
 {
     (void)request;
@@ -821,6 +853,7 @@ int main(void)
         cmocka_unit_test(test_a_read_says_which_server_has_answered),
         cmocka_unit_test(test_an_append_is_a_cas_of_the_head_that_was_looked_at),
         cmocka_unit_test(test_no_change_is_appended_where_a_head_says_that_the_list_is_missing),
+        cmocka_unit_test(test_a_head_that_is_gone_from_its_server_may_have_moved),
         cmocka_unit_test(test_an_old_server_that_is_gone_holds_nothing),
         cmocka_unit_test(test_what_is_missed_may_have_gone_with_its_list),
         cmocka_unit_test(test_lists_that_were_not_used_lately_are_forgotten),

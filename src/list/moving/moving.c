@@ -225,6 +225,15 @@ static void answer_status(struct moving *m, struct mover *x, enum be_status stat
     answer(m, x, &reply);
 }
 
+/* A head that has gone from where it was read says only that it is no more what was read: it may
+ * have moved, and its mark been lost since. Whether there is a list says a look at both servers. */
+static void answer_changed(struct moving *m, struct mover *x)
+{
+    struct be_reply reply = *x->reply;
+    reply.status = reply.status == BE_NOT_FOUND ? BE_EXISTS : reply.status;
+    answer(m, x, &reply);
+}
+
 /* A server did not answer where the list is: what the engine wants was not done. */
 static void answer_failed(struct moving *m, struct mover *x)
 {
@@ -590,11 +599,7 @@ static enum progress make(struct moving *m, struct mover *x)
     struct co *co = &x->co;
     CO_BEGIN(co);
     if (x->request->be.verb != BE_ADD) {
-        answer_status(m, x,
-                      x->request->be.verb == BE_APPEND         ? BE_NOT_STORED
-                      : be_is_conditional(x->request->be.verb) ? BE_NOT_FOUND
-                                                               : BE_MISS,
-                      NULL);
+        answer_status(m, x, x->request->be.verb == BE_APPEND ? BE_NOT_STORED : BE_MISS, NULL);
         CO_RETURN(co);
     }
     if (x->old.kind == PLACE_NOTHING && m->step == MOVING_MOVE) {
@@ -688,7 +693,7 @@ static enum progress run(struct moving *m, struct mover *x)
         }
         forward(m, x, x->on_new);
         CO_AWAIT(co, "changing it");
-        answer(m, x, x->reply);
+        answer_changed(m, x);
         CO_RETURN(co);
     }
     while (x->request != NULL) {

@@ -16,7 +16,8 @@
  *                           mark on the old one         is moved first
  *
  * An APPEND of the engine becomes one that names the CAS number of the head that was looked at:
- * what is appended to a mark would be answered as done, and mean nothing.
+ * what is appended to a mark would be answered as done, and mean nothing. A BE_CAS or BE_CAS_DELETE
+ * is never answered BE_NOT_FOUND, but BE_EXISTS: one server does not say that a list is missing.
  */
 #ifndef LIST_MOVING_MOVING_H
 #define LIST_MOVING_MOVING_H
