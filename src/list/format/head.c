@@ -140,7 +140,7 @@ static bool parse_header(struct head *head, struct slice rest)
 static bool pass_short(struct slice *log)
 {
     struct entry_short s = ENTRY_SHORT_NONE;
-    const char *p = log->p, *end = p + log->len;
+    const char *p = log->len > 0 ? log->p : "", *end = p + log->len;
     bool adds = false;
     while (entry_is_short(p, (size_t)(end - p), &s)) {
         adds = adds || *p != ENTRY_DEL;
