@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -296,6 +298,59 @@ static void test_a_client_that_is_gone(void **state)
     expect_rest(t);
 }
 
+/* Two calls share a head, and the second one reads its other list a second later. Items that are
+ * over by then are still in all lists of the first call. */
+static void test_calls_that_share_a_head_have_seconds_of_their_own(void **state)
+{
+    struct joint_test *t = *state;
+    int64_t over_s = t->rig.now.wall_s + 1;
+    char log[64], sublist[64], head[64];
+    struct call_list lists[2] = {{.key = SLICE_LIT("a")}, {.key = SLICE_LIT("c")}};
+    struct list_session session = {0};
+    struct list_call second = {.verb = LIST_UNIONLEN, .key = lists[0].key, .session = &session};
+    (void)snprintf(log, sizeof log, "^1\n@12:%jd:x", (intmax_t)over_s);
+    (void)snprintf(sublist, sizeof sublist, "^1 0000000002\n@12:%jd:y+1:z", (intmax_t)over_s);
+    (void)snprintf(head, sizeof head, "^1 %%%jd.0 " RUN ".1:%zu:2\n", (intmax_t)over_s,
+                   strlen(sublist));
+    submit(t, LIST_UNIONLEN, 2);
+    for (size_t i = 0; i < 2; i++) {
+        lists[i].policy = t->lists[0].policy;
+        chain_init(&lists[i].answer);
+    }
+    second.policy = t->lists[0].policy;
+    second.lists = lists;
+    second.list_count = 2;
+    chain_init(&second.answer);
+    engine_submit(t->rig.engine, &second, t->rig.now);
+    expect(t, BE_GET, "a#", BE_HIT, head, 7, 1);
+    expect(t, BE_GET, "b#", BE_HIT, log, 8, 1);
+    struct list_request *late = rig_take(&t->rig, BE_GET, "c#");
+    expect(t, BE_SIZE, "a#", BE_HIT, NULL, 7, 1);
+    expect(t, BE_SIZE, "b#", BE_HIT, NULL, 8, 1);
+    struct list_request *fetch = rig_take(&t->rig, BE_GET, "a#" RUN ".0");
+    t->rig.now.wall_s++;
+    rig_answer_cas(&t->rig, late, BE_HIT, "^1\n+1:z", -1, 9);
+    expect(t, BE_SIZE, "a#", BE_HIT, NULL, 7, 1);
+    expect(t, BE_SIZE, "c#", BE_HIT, NULL, 9, 1);
+    int done = 0;
+    for (int i = 0; i < 20 && done < 2; i++) { /* each view of the list is of one second */
+        if (fetch != NULL) {
+            rig_answer(&t->rig, fetch, BE_HIT, sublist, -1);
+        }
+        uint64_t next_us = engine_run(t->rig.engine, t->rig.now);
+        fetch = engine_take_request(t->rig.engine);
+        if (fetch == NULL && next_us != UINT64_MAX && next_us > t->rig.now.mono_us) {
+            t->rig.now.mono_us = next_us;
+        }
+        done += engine_take_done(t->rig.engine) != NULL;
+    }
+    assert_int_equal(done, 2);
+    assert_int_equal(t->call.number, 3);
+    assert_int_equal(second.number, 1);
+    chain_fini(&second.answer);
+    expect_rest(t);
+}
+
 static void test_busy(void **state)
 {
     struct joint_test *t = *state;
@@ -330,6 +385,7 @@ int main(void)
         joint_test(test_a_deadline_leaves_no_head),
         joint_test(test_a_deadline_in_a_comparison_that_made_a_head),
         joint_test(test_a_client_that_is_gone),
+        joint_test(test_calls_that_share_a_head_have_seconds_of_their_own),
         joint_test(test_busy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

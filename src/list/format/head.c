@@ -366,20 +366,40 @@ bool head_intent_is_crossed(const struct head *head, const struct name *name)
     return intent != NULL && intent->crossed;
 }
 
+/* Another one that says the same. */
+static struct head *copy_of(struct head *head)
+{
+    struct head *copy = malloc(sizeof *copy);
+    CHECK(copy != NULL);
+    *copy = *head;
+    copy->refs = 1;
+    copy->whole = head_ref(head); /* runs, garbage and intents are its */
+    (void)block_ref(copy->block);
+    if (copy->log_block != NULL) {
+        (void)block_ref(copy->log_block);
+    }
+    if (copy->residue != NULL) {
+        (void)block_ref(copy->residue);
+    }
+    return copy;
+}
+
+struct head *head_as_of(struct head *head, int64_t read_s)
+{
+    if (head->read_s == read_s) {
+        return head_ref(head);
+    }
+    struct head *copy = copy_of(head);
+    copy->read_s = read_s;
+    return copy;
+}
+
 struct head *head_in_front(struct head *head, const struct name *name)
 {
     const struct head_intent *intent = head_find_intent(head, name);
-    struct head *front = malloc(sizeof *front);
     bool needs_resolving;
-    CHECK(intent != NULL && front != NULL);
-    *front = *head;
-    front->refs = 1;
-    front->whole = head_ref(head); /* runs, garbage and intents are its */
-    (void)block_ref(front->block);
-    (void)block_ref(front->log_block);
-    if (front->residue != NULL) {
-        (void)block_ref(front->residue);
-    }
+    CHECK(intent != NULL);
+    struct head *front = copy_of(head);
     front->log.len = intent->plain;
     bool whole = parse_plain_log(front, &needs_resolving);
     CHECK(whole);

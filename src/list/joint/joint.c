@@ -492,7 +492,8 @@ static enum progress try_step(struct engine *e, struct joint *j, const struct op
 }
 
 /* Items with a time of their own leave all lists in the same second: at the instant it was the
- * latest of those in which heads were read, and each head was still as it was read. */
+ * latest of those in which heads were read, and each head was still as it was read. Other reads may
+ * share the head, and have a second of their own. */
 static void agree_on_second(struct joint *j)
 {
     int64_t latest_s = 0;
@@ -502,8 +503,11 @@ static void agree_on_second(struct joint *j)
         latest_s = later ? look->head->read_s : latest_s;
     }
     for (size_t i = 0; i < j->source_count && j->state == JOINT_OK; i++) {
-        if (j->sources[i].look->head != NULL) {
-            j->sources[i].look->head->read_s = latest_s;
+        struct inner *look = j->sources[i].look;
+        if (look->head != NULL) {
+            struct head *shared = look->head;
+            look->head = head_as_of(shared, latest_s);
+            head_unref(&shared);
         }
     }
 }
