@@ -86,97 +86,66 @@ static const struct part {
      .no_keys = true},
     {RULE
      "# Lists that applications keep by hand. Each dialect stands here under a prefix of its own.\n"
-     "# docs/configuration.md says which settings of [lists] each of them uses.\n"
-     "\n"
-     "# \"a,b,\": appended to; deleting writes it anew\n"
-     "#[lists simple-]\n"
-     "#dialect = simple\n",
-     .section = SECTION_LISTS, .first = DIALECT_SIMPLE},
-    {"\n"
-     "# \"b,|a,b,c,\": what is deleted stands before the bar\n"
-     "#[lists tombstone-]\n"
-     "#dialect = tombstone\n",
-     .section = SECTION_LISTS, .first = DIALECT_TOMBSTONE},
-    {"\n"
-     "# \"+a+b-a\": the later sign wins\n"
-     "#[lists signed-]\n"
-     "#dialect = signed\n",
-     .section = SECTION_LISTS, .first = DIALECT_SIGNED},
-    {"\n"
-     "# two items, \"a,b,\" and \"a,\": what was added, what was deleted\n"
-     "#[lists paired-]\n"
-     "#dialect = paired\n",
-     .section = SECTION_LISTS, .first = DIALECT_PAIRED},
-    {"\n"
-     "# two signed logs, and an item that names the one in use\n"
-     "#[lists flip-]\n"
-     "#dialect = flip\n",
-     .section = SECTION_LISTS, .first = DIALECT_FLIP},
-    {"\n"
-     "# two signed logs, \"+a+b\" and \"^+a\": the mark closes one. a_name and b_name as in flip\n"
-     "#[lists marker-]\n"
-     "#dialect = marker\n",
-     .section = SECTION_LISTS, .first = DIALECT_MARKER},
-    {"\n"
-     "# \"+0+1\", and the signed logs with these numbers\n"
-     "#[lists sublists-]\n"
-     "#dialect = sublists\n",
-     .section = SECTION_LISTS, .first = DIALECT_SUBLISTS},
-    {"\n"
-     "# the last entries of something: a counter, and a slot for each entry\n"
-     "#[lists ring-]\n"
-     "#dialect = ring\n",
-     .section = SECTION_LISTS, .first = DIALECT_RING},
+     "# docs/configuration.md says which settings of [lists] each of them uses.\n",
+     .no_keys = true},
 };
 
-/* What stands for settings that have no default: they must be given. */
-static const struct {
-    enum config_section section;
-    const char *key, *value;
-} examples[] = {
-    {SECTION_LISTENER, "listen", "unix:/run/mclistd/mclistd.sock"},
-    {SECTION_POOL, "servers", "10.0.0.1:11211, 10.0.0.2:11211"},
-    {SECTION_POOL, "bucket", "documents"},
-    {SECTION_POOL, "username", "mclistd"},
+/* Behind these each dialect has a part. */
+static const char *const formats[DIALECT_COUNT] = {
+    [DIALECT_SIMPLE] = "\"a,b,\": appended to; deleting writes it anew",
+    [DIALECT_TOMBSTONE] = "\"b,|a,b,c,\": what is deleted stands before the bar",
+    [DIALECT_SIGNED] = "\"+a+b-a\": the later sign wins",
+    [DIALECT_PAIRED] = "two items, \"a,b,\" and \"a,\": what was added, what was deleted",
+    [DIALECT_FLIP] = "two signed logs, and an item that names the one in use",
+    [DIALECT_MARKER] =
+        "two signed logs, \"+a+b\" and \"^+a\": the mark closes one. a_name and b_name as in flip",
+    [DIALECT_SUBLISTS] = "\"+0+1\", and the signed logs with these numbers",
+    [DIALECT_RING] = "the last entries of something: a counter, and a slot for each entry",
 };
 
-/* What the settings from one on are about. */
-static const struct {
+/* What the table does not say of a setting: what it and those behind it are about, and what stands
+ * for it where it has no default. */
+static const struct note {
     enum config_section section;
-    const char *key, *title;
-} titles[] = {
-    {SECTION_PROXY, "max_line_bytes", "limits on what one client may take"},
-    {SECTION_PROXY, "memory_limit_bytes", "limit on what all clients together may take"},
-    {SECTION_PROXY, "tracked_lists", "lists, log"},
-    {SECTION_PROXY, "resolver", "names of servers"},
+    const char *key, *title, *example;
+} notes[] = {
+    {SECTION_PROXY, "max_line_bytes", .title = "limits on what one client may take"},
+    {SECTION_PROXY, "memory_limit_bytes", .title = "limit on what all clients together may take"},
+    {SECTION_PROXY, "tracked_lists", .title = "lists, log"},
+    {SECTION_PROXY, "resolver", .title = "names of servers"},
     {SECTION_PROXY, "embedded_memory_mb",
-     "the embedded memcached, started only when there is no [pool NAME]"},
-    {SECTION_POOL, "connect_timeout_ms", "time"},
-    {SECTION_LISTS, "log_limit_bytes", "when logs are folded, how large things get"},
-    {SECTION_LISTS, "cache_bytes", "sublists in memory, several proxies"},
-    {SECTION_LISTS, "ttl_s", "what a list is"},
-    {SECTION_LISTS, "bridge", "lists by memcached's own verbs, in [lists PREFIX]"},
-    {SECTION_LISTS, "dialect", "how lists are stored"},
+     .title = "the embedded memcached, started only when there is no [pool NAME]"},
+    {SECTION_LISTENER, "listen", .example = "unix:/run/mclistd/mclistd.sock"},
+    {SECTION_POOL, "servers", .example = "10.0.0.1:11211, 10.0.0.2:11211"},
+    {SECTION_POOL, "connect_timeout_ms", .title = "time"},
+    {SECTION_POOL, "bucket", .example = "documents"},
+    {SECTION_POOL, "username", .example = "mclistd"},
+    {SECTION_LISTS, "log_limit_bytes", .title = "when logs are folded, how large things get"},
+    {SECTION_LISTS, "cache_bytes", .title = "sublists in memory, several proxies"},
+    {SECTION_LISTS, "ttl_s", .title = "what a list is"},
+    {SECTION_LISTS, "bridge", .title = "lists by memcached's own verbs, in [lists PREFIX]"},
+    {SECTION_LISTS, "dialect", .title = "how lists are stored"},
 };
 
-static bool is_in(const struct config_key *key, const struct part *part)
+static const struct note *note_of(const struct config_key *key)
 {
-    if (part->no_keys || key->section != part->section) {
-        return false;
-    }
-    uint32_t users = key->section == SECTION_LISTS  ? key->dialects
-                     : key->section == SECTION_POOL ? key->types
-                                                    : 1;
-    return (users & ((UINT32_C(2) << part->first) - 1)) == UINT32_C(1) << part->first;
-}
-
-static void print_title(FILE *out, const struct config_key *key)
-{
-    for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++) {
-        if (titles[i].section == key->section && strcmp(titles[i].key, key->name) == 0) {
-            fprintf(out, "\n# --- %s ---\n", titles[i].title);
+    static const struct note none;
+    for (size_t i = 0; i < sizeof notes / sizeof notes[0]; i++) {
+        if (notes[i].section == key->section && strcmp(notes[i].key, key->name) == 0) {
+            return &notes[i];
         }
     }
+    return &none;
+}
+
+/* Some types of pools, or some dialects, use it: first is the first of them. */
+static bool is_in(const struct config_key *key, enum config_section section, unsigned first)
+{
+    uint32_t users = section == SECTION_LISTS  ? key->dialects
+                     : section == SECTION_POOL ? key->types
+                                               : 1;
+    return key->section == section && (users & ((UINT32_C(2) << first) - 1)) == UINT32_C(1)
+                                                                                    << first;
 }
 
 /* Goes on at *column, or on a new line of comment. */
@@ -189,16 +158,6 @@ static void print_words(FILE *out, const char *text, size_t *column)
         *column = (fits ? *column + 1 : 2) + n;
         text += n + (text[n] == ' ');
     }
-}
-
-static const char *value_of(const struct config_key *key)
-{
-    for (size_t i = 0; key->standard == NULL && i < sizeof examples / sizeof examples[0]; i++) {
-        if (examples[i].section == key->section && strcmp(examples[i].key, key->name) == 0) {
-            return examples[i].value;
-        }
-    }
-    return key->standard == NULL ? "" : key->standard;
 }
 
 /* Of names and addresses, the help says it. */
@@ -233,26 +192,41 @@ static void print_facts(FILE *out, const struct config_key *key, size_t *column)
 
 static void print_key(FILE *out, const struct config_key *key)
 {
-    const char *value = value_of(key);
+    const struct note *note = note_of(key);
+    const char *value = key->standard == NULL ? note->example : key->standard;
     size_t column = 1;
-    print_title(out, key);
+    if (note->title != NULL) {
+        fprintf(out, "\n# --- %s ---\n", note->title);
+    }
     fprintf(out, "\n#");
     print_words(out, key->help, &column);
     print_facts(out, key, &column);
     fprintf(out, "\n#%s =%s%s\n", key->name, value[0] == '\0' ? "" : " ", value);
 }
 
-void config_help_print(FILE *out)
+static void print_keys(FILE *out, enum config_section section, unsigned first)
 {
     size_t count;
     const struct config_key *keys = config_keys(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (is_in(&keys[i], section, first)) {
+            print_key(out, &keys[i]);
+        }
+    }
+}
+
+void config_help_print(FILE *out)
+{
+    const char *const *words = config_key_known(SECTION_LISTS, "dialect")->words;
     fprintf(out, "%s", preface);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         fprintf(out, "%s", parts[i].text);
-        for (size_t k = 0; k < count; k++) {
-            if (is_in(&keys[k], &parts[i])) {
-                print_key(out, &keys[k]);
-            }
+        if (!parts[i].no_keys) {
+            print_keys(out, parts[i].section, parts[i].first);
         }
+    }
+    for (unsigned i = DIALECT_SIMPLE; i < DIALECT_COUNT; i++) {
+        fprintf(out, "\n# %s\n#[lists %s-]\n#dialect = %s\n", formats[i], words[i], words[i]);
+        print_keys(out, SECTION_LISTS, i);
     }
 }

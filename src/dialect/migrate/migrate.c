@@ -409,8 +409,8 @@ static enum progress migrate_clean(struct engine *e, struct work *w, const struc
     }
     w->failed = false;
     w->completing = true;
-    CO_CALL(co, work_gather(e, w, event));
-    if (!w->failed && foreign_refuse_cells(e, w, 0, w->cell_count)) {
+    CO_CALL(co, work_read(e, w, event));
+    if (!w->failed) {
         CO_CALL(co, delete_cells(e, w, event));
     }
     CO_END(co);

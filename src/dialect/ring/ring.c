@@ -577,18 +577,6 @@ static void name_next(struct work *w, uint64_t last)
     }
 }
 
-/* Reads the cells that are named; ends with failed when one of them holds a foreign value. */
-static enum progress read_cells(struct engine *e, struct work *w, const struct op_event *event)
-{
-    struct co *co = &w->op.co;
-    CO_BEGIN(co);
-    CO_CALL(co, work_gather(e, w, event));
-    if (!w->failed) {
-        w->failed = !foreign_refuse_cells(e, w, 0, w->cell_count);
-    }
-    CO_END(co);
-}
-
 /* Before the first INCR: ends with failed, or memcached can count on, and the slots that the call
  * is going to write to are the ring's. */
 static enum progress look_before(struct engine *e, struct work *w, const struct op_event *event)
@@ -598,7 +586,7 @@ static enum progress look_before(struct engine *e, struct work *w, const struct 
     CO_BEGIN(co);
     work_forget_cells(w);
     (void)work_add_cell(w, CELL_SEQ, 0);
-    CO_CALL(co, read_cells(e, w, event));
+    CO_CALL(co, work_read(e, w, event));
     if (w->failed || !ring_counter(&w->cells[0], &ring_own(w)->last)) {
         CO_RETURN(co); /* there is none: it is made from all slots, which are read then */
     }
@@ -606,7 +594,7 @@ static enum progress look_before(struct engine *e, struct work *w, const struct 
     (void)work_add_cell(w, CELL_SLOT, (uint32_t)(ring_own(w)->last % capacity));
     (void)work_add_cell(w, CELL_SLOT, capacity);
     name_next(w, ring_own(w)->last);
-    CO_CALL(co, read_cells(e, w, event));
+    CO_CALL(co, work_read(e, w, event));
     if (!w->failed && ring_own(w)->last > 0 && w->cells[1].state == CELL_MISSING) {
         /* A gap, or entries of a ring of another capacity stand elsewhere. */
         CO_CALL(co, work_look(e, w, event));
@@ -622,7 +610,7 @@ static enum progress look_at_slots(struct engine *e, struct work *w, const struc
     CO_BEGIN(co);
     work_forget_cells(w);
     name_next(w, ring_own(w)->last - count_items(w));
-    CO_CALL(co, read_cells(e, w, event));
+    CO_CALL(co, work_read(e, w, event));
     CO_END(co);
 }
 
@@ -639,7 +627,7 @@ static enum progress set_back(struct engine *e, struct work *w, const struct op_
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
         work_forget_cells(w);
         (void)work_add_cell(w, CELL_SEQ, 0);
-        CO_CALL(co, read_cells(e, w, event));
+        CO_CALL(co, work_read(e, w, event));
         if (w->failed || !ring_counter(&w->cells[0], &number) || number < capacity) {
             break;
         }

@@ -108,8 +108,9 @@ void foreign_look_back(const struct work *w)
     char text[GRAMMAR_REASON_MAX];
     for (size_t i = 0; i < w->cell_count; i++) {
         const struct cell *cell = &w->cells[i];
-        if (cell->state == CELL_THERE && !cell->proved &&
-            (cell->foreign || grammar_reason(w->op.list, cell, text) != NULL)) {
+        /* What was marked as foreign has had the list forgotten already. */
+        if (cell->state == CELL_THERE && !cell->proved && !cell->foreign &&
+            grammar_reason(w->op.list, cell, text) != NULL) {
             known_of(w->op.list)->cells = 0;
         }
     }

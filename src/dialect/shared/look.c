@@ -195,6 +195,17 @@ enum progress work_gather(struct engine *e, struct work *w, const struct op_even
     CO_END(co);
 }
 
+enum progress work_read(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->op.co;
+    CO_BEGIN(co);
+    CO_CALL(co, work_gather(e, w, event));
+    if (!w->failed) {
+        w->failed = !foreign_refuse_cells(e, w, 0, w->cell_count);
+    }
+    CO_END(co);
+}
+
 /* Is the list not there, or not there any more? */
 static bool is_gone(const struct work *w)
 {

@@ -32,6 +32,14 @@ void text_append(struct block **b, struct slice item, char delimiter)
     block_append(b, &delimiter, 1);
 }
 
+void text_append_items(struct block **b, const struct fold *fold, char delimiter)
+{
+    struct slice item;
+    for (uint32_t at = 0; fold_next_item(fold, ENTRY_NEVER_OVER, &at, &item);) {
+        text_append(b, item, delimiter);
+    }
+}
+
 static bool is_sign(char c, struct signs signs)
 {
     return c == signs.add || c == signs.delete;

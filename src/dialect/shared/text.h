@@ -17,6 +17,8 @@ bool text_next(struct slice *rest, char delimiter, struct slice *item);
 bool text_has_gaps(struct slice text, char delimiter);
 /* Appends the item and its delimiter. */
 void text_append(struct block **b, struct slice item, char delimiter);
+/* The same of all items that are in the fold, in their order. */
+void text_append_items(struct block **b, const struct fold *fold, char delimiter);
 
 struct signs {
     char add, delete;

@@ -125,6 +125,8 @@ void work_forget_texts(struct work *w);
 /* Inner protothreads. Each ends with failed and error set, or with its result. */
 /* Reads the cells that were not read yet, all in flight at the same time. */
 work_step work_gather;
+/* The same; fails where one of all cells holds a foreign value (foreign_refuse_cells). */
+work_step work_read;
 /* Names the cells, reads them and finds out what they amount to: items. */
 work_step work_look;
 /* A record of a move holds the value that stood there before: notes it in met_record, and takes the

@@ -27,11 +27,7 @@ static enum look simple_look(struct engine *e, struct work *w)
 static void simple_encode(const struct list_policy *policy, const struct fold *fold,
                           struct block **out)
 {
-    uint32_t at = 0;
-    struct slice item;
-    while (fold_next_item(fold, ENTRY_NEVER_OVER, &at, &item)) {
-        text_append(out, item, (char)policy->delimiter);
-    }
+    text_append_items(out, fold, (char)policy->delimiter);
 }
 
 static const char *simple_grammar(const struct grammar *g, const struct cell *cell)

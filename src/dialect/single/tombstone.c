@@ -90,12 +90,8 @@ static void tombstone_encode(const struct list_policy *policy, const struct fold
                              struct block **out)
 {
     char bar = (char)policy->deleted_delimiter;
-    uint32_t at = 0;
-    struct slice item;
     block_append(out, &bar, 1);
-    while (fold_next_item(fold, ENTRY_NEVER_OVER, &at, &item)) {
-        text_append(out, item, (char)policy->delimiter);
-    }
+    text_append_items(out, fold, (char)policy->delimiter);
 }
 
 /* Deleted items, a bar, added items; without a bar only added ones. */

@@ -5,11 +5,11 @@
  * become garbage. That CAS is the instant of the change, so a list never holds what an older cap
  * has dropped.
  *
- * A compaction does it where this proxy's file says otherwise than the head. A cap that
- * refuses cuts nothing: the list is given its length instead, and later ones lower that as far as
- * the list has become shorter. What cannot have the cap stays as it is, and the compaction goes on:
- * a list with items that have a time of their own, or one that is too long for its head and refuses
- * to be cut.
+ * A compaction does it where this proxy's file says otherwise than the head. A cap that refuses
+ * cuts nothing: the list is given its length instead, and later ones lower that as far as the list
+ * has become shorter. What cannot have the cap stays as it is, and the compaction goes on: a list
+ * with items that have a time of their own, or one that is too long for its head and refuses to be
+ * cut.
  */
 #include "base/number.h"
 #include "list/compact/compact.h"

@@ -129,13 +129,13 @@ static void write_what_fits(struct output *o, const struct fold *fold, int64_t o
 void output_fold(struct output *o, const struct fold *fold, int64_t over_s, bool back)
 {
     uint32_t at = back ? fold->count : 0;
-    bool whole = o->out != NULL && o->take == NULL && o->gather == NULL && !o->items_form &&
-                 o->from == 0 && o->to == UINT64_MAX;
+    bool whole = !back && o->out != NULL && o->take == NULL && o->gather == NULL &&
+                 !o->items_form && o->from == 0 && o->to == UINT64_MAX;
     struct slice item;
     while (!output_satisfied(o) && (back ? fold_previous(fold, over_s, &at, &item)
                                          : fold_next_item(fold, over_s, &at, &item))) {
         output_item(o, item);
-        if (whole && !back && !o->too_large) {
+        if (whole && !o->too_large) {
             write_what_fits(o, fold, over_s, &at);
         }
     }

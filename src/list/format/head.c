@@ -384,16 +384,6 @@ static struct head *copy_of(struct head *head)
     return copy;
 }
 
-struct head *head_as_of(struct head *head, int64_t read_s)
-{
-    if (head->read_s == read_s) {
-        return head_ref(head);
-    }
-    struct head *copy = copy_of(head);
-    copy->read_s = read_s;
-    return copy;
-}
-
 struct head *head_in_front(struct head *head, const struct name *name)
 {
     const struct head_intent *intent = head_find_intent(head, name);
@@ -421,6 +411,16 @@ struct head *head_cut(struct head *head)
         residue_append(&front->residue, &head->intents[i]);
     }
     return front;
+}
+
+struct head *head_as_of(struct head *head, int64_t read_s)
+{
+    if (head->read_s == read_s) {
+        return head_ref(head);
+    }
+    struct head *copy = copy_of(head);
+    copy->read_s = read_s;
+    return copy;
 }
 
 bool head_announces(const struct head *head, const struct name *name)

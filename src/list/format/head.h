@@ -174,13 +174,13 @@ bool head_intent_is_crossed(const struct head *head, const struct name *name);
  * caller's. Of the intents in front those that are not decided are left out: they must not conflict
  * with what is asked. It is for reading only: value, CAS and sizes are those of the whole head. */
 struct head *head_in_front(struct head *head, const struct name *name);
-/* The same head as of that second, as a reference of the caller's: others that share the head go on
- * with theirs. For reading only, too. */
-struct head *head_as_of(struct head *head, int64_t read_s);
 /* The same in front of the first intent that is not decided, of which there must be one. Such a
  * head can be written anew: its layout keeps all that stands behind the cut as it is stored. log
  * and residue are those of the part in front. */
 struct head *head_cut(struct head *head);
+/* The same head as of that second, as a reference of the caller's: others that share the head go on
+ * with theirs. For reading only. */
+struct head *head_as_of(struct head *head, int64_t read_s);
 /* Does the log announce that name, in front of the cut or behind it? */
 bool head_announces(const struct head *head, const struct name *name);
 /* Sums over the runs. */
