@@ -214,6 +214,23 @@ static void no_request_comes_after_a_later_one(void **state)
     assert_int_equal(other.reply.status, BE_STORED);
 }
 
+static size_t nodes_up(void)
+{
+    struct server_stats stats[POOL_SERVERS_MAX];
+    size_t n = pool_stats(pool, stats, POOL_SERVERS_MAX), up = 0;
+    for (size_t i = 0; i < n; i++) {
+        up += strcmp(stats[i].state, "up") == 0;
+    }
+    return up;
+}
+
+static void until_nodes_up(size_t up)
+{
+    while (nodes_up() != up) {
+        turn();
+    }
+}
+
 /* It does nothing more before another login, and says so to each request: none was done. */
 static void a_node_that_wants_another_login(void **state)
 {
@@ -224,6 +241,7 @@ static void a_node_that_wants_another_login(void **state)
     choose_key(key, 0);
     for (int round = 0; round < 2; round++) {
         ask(&first, BE_SET, key, "");
+        until_nodes_up(NODES);
         fake_cluster_tell(commands[round]);
         for (int i = 0; i < 9; i++) {
             static const char *const words[] = {"1", "2", "3", "4", "5", "6", "7", "8", "9"};
@@ -240,21 +258,9 @@ static void a_node_that_wants_another_login(void **state)
     assert_int_equal(metric_get(&metrics, METRIC_outcomes_unknown), 0);
 }
 
-static size_t nodes_up(void)
-{
-    struct server_stats stats[POOL_SERVERS_MAX];
-    size_t n = pool_stats(pool, stats, POOL_SERVERS_MAX), up = 0;
-    for (size_t i = 0; i < n; i++) {
-        up += strcmp(stats[i].state, "up") == 0;
-    }
-    return up;
-}
-
 static void stop_one_of(const char *command, size_t up)
 {
-    while (nodes_up() != up) {
-        turn();
-    }
+    until_nodes_up(up);
     fake_cluster_tell(command);
     while (nodes_up() == up) {
         turn();

@@ -514,18 +514,35 @@ class Load:
     """Clients that add, delete, count, replace and read the same lists through several proxies."""
 
     def __init__(
-        self, daemons, seconds, clients=6, keys=(b"one", b"two"), seed=1, universe=60, patience_s=5
+        self,
+        daemons,
+        seconds,
+        clients=6,
+        keys=(b"one", b"two"),
+        seed=1,
+        universe=60,
+        patience_s=5,
+        at_least=(),
     ):
+        """Goes on for up to ten times as long until at_least, a number for each verb, is done."""
         self.daemons, self.keys, self.seed, self.universe = daemons, list(keys), seed, universe
         self.seconds, self.patience_s = seconds, patience_s * SLOW
         mix = {"ladd": 35, "ldel": 25, "laddx": 5, "ldelx": 5, "lset": 4, "lget-whole": 4}
         mix.update({"lget": 6, "lgetb": 3, "lhas": 8, "llen": 4, "lcompact": 1})
         self.verbs, self.weights = [verb.encode() for verb in mix], list(mix.values())
         self.clients = [Client(self, number) for number in range(clients)]
+        self.at_least = dict(at_least)
         self.deadline = None
 
+    def has_done_enough(self):
+        done = self.done()
+        return all(done[verb] >= number for verb, number in self.at_least.items())
+
     def over(self):
-        return time.monotonic() >= self.deadline or any(client.fault for client in self.clients)
+        late_s = time.monotonic() - self.deadline
+        if any(client.fault for client in self.clients) or late_s > 9 * self.seconds:
+            return True
+        return late_s >= 0 and self.has_done_enough()
 
     def run(self, disturb=lambda: time.sleep(0.05)):
         """Calls disturb() again and again while the clients are at work; raises the first fault."""
@@ -544,7 +561,7 @@ class Load:
         return self.done()
 
     def done(self):
-        return sum((client.done for client in self.clients), collections.Counter())
+        return sum((client.done.copy() for client in self.clients), collections.Counter())
 
     def judge(self, conn):
         """When all is quiet: what the lists hold is what the clients know, and nothing else."""
