@@ -80,6 +80,28 @@ static void test_a_log_that_grows_is_confirmed(void **state)
     assert_int_equal(s->call.number, 3);
 }
 
+/* One connection, which is lost with the question after k.a sent and the others not: they go first
+ * on the next one, and k.a is asked for again behind them, when it was emptied and appended to. */
+static void test_a_question_that_was_repeated_is_out_of_order(void **state)
+{
+    static const char copy[] = "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x+y"
+                               "+@4:9c1f0a77d3b2e845-@4:9c1f0a77d3b2e845";
+    struct script *s = *state;
+    know_the_list(s);
+    s->rig.config->pools[0].connections = 1;
+    script_submit(s, LIST_LEN, NULL, 0);
+    script_expect(s, BE_GET, "k.a", BE_LOST, NULL);
+    answer_cas(s, BE_GET, "k.b", NULL, 1);
+    answer_cas(s, BE_GET, "k.active", "k.a", 1);
+    answer_cas(s, BE_GET, "k.a", "+late", 2);
+    confirm_logs(s, copy, 2);
+    for (unsigned look = 0; look < 3; look++) {
+        answer_logs(s, "+late", copy, 2);
+    }
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(s->call.number, 3);
+}
+
 /* ---- marker ---- */
 
 /* A writer that had found no list has made k.a anew, after a folding that has removed it. */
@@ -176,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         script_test(test_a_log_may_have_been_emptied_since_the_pointer_was_read),
         script_test(test_a_log_that_grows_is_confirmed),
+        script_test(test_a_question_that_was_repeated_is_out_of_order),
         script_test(test_a_log_may_have_been_removed_since_the_other_was_read),
         script_test(test_a_deletion_is_not_done_by_a_look_that_may_be_wrong),
         script_test(test_deletions_that_were_cut_meanwhile_do_not_fit),

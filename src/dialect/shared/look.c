@@ -44,6 +44,7 @@ void work_forget_cells(struct work *w)
     w->cell_count = 0;
     w->read_bytes = 0;
     w->next_cell = w->first_cell = 0;
+    w->get_tries = 0;
     items_reset(&w->items);
 }
 
@@ -182,7 +183,6 @@ enum progress work_gather(struct engine *e, struct work *w, const struct op_even
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    w->get_tries = 0;
     ask_for_cells(e, w);
     while (w->op.due > 0) {
         CO_AWAIT(co, "reading the list's items");
@@ -311,6 +311,9 @@ bool work_all_read(const struct work *w)
 bool work_read_in_order(const struct engine *e, const struct work *w)
 {
     const struct pool_config *pool = &e->config->pools[w->op.list->policy->pool_index];
+    if (w->get_tries > 0) {
+        return false;
+    }
     for (size_t i = 1; i < w->cell_count; i++) {
         if (w->cells[i].server != w->cells[0].server) {
             return false;

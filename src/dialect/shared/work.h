@@ -141,7 +141,8 @@ bool work_any_there(const struct work *w);
 /* Is there no cell that was not read, or has changed by a check since? */
 bool work_all_read(const struct work *w);
 /* Were the cells read in the order in which they were asked for? One connection to a memcached
- * answers so. A node of a Couchbase cluster may refuse one request for now, and answer the next. */
+ * answers so, as long as it is not lost: what was not sent yet then goes before what is asked for
+ * again. A node of a Couchbase cluster may refuse one request for now, and answer the next. */
 bool work_read_in_order(const struct engine *e, const struct work *w);
 
 /* Differs whenever a cell may have changed: the CAS number of a single one, a mixture of several;
