@@ -193,6 +193,20 @@ static void a_clock_that_never_agrees_is_given_up(void **state)
     assert_int_equal(metric_get(&s->rig.metrics, METRIC_list_clock_errors), 1);
 }
 
+static void a_clock_that_begins_in_1970_tells_no_moment(void **state)
+{
+    enum { TOO_EARLY_S = NOW_S - 60 * 60 * 24 * 30 };
+    struct script *s = *state;
+    change(s, 100);
+    answer_look(s, expect_look(s), FIRST_LEFT_S + TOO_EARLY_S, 100, SECOND_LEFT_S + TOO_EARLY_S);
+    expect_error(s, "the server's clock cannot be read, nothing done");
+    change(s, 100);
+    answer_look(s, expect_look(s), FIRST_LEFT_S + TOO_EARLY_S - 1, 100,
+                SECOND_LEFT_S + TOO_EARLY_S - 1);
+    expect_write(s, NOW_S - TOO_EARLY_S + 1 + 100);
+    script_expect_done(s, LIST_OK);
+}
+
 static void foreign_values_are_left_alone(void **state)
 {
     struct script *s = *state;
@@ -324,6 +338,7 @@ int main(void)
         script_test(a_second_that_ends_in_between_is_noticed),
         script_test(clock_items_that_were_touched_are_written_anew),
         script_test(a_clock_that_never_agrees_is_given_up),
+        script_test(a_clock_that_begins_in_1970_tells_no_moment),
         script_test(foreign_values_are_left_alone),
         script_test(a_server_that_goes_away_has_done_nothing),
         script_test(no_memory_for_clock_items_is_said),

@@ -414,10 +414,18 @@ static void look_again(struct engine *e, struct expiry *x)
     ask(e, x);
 }
 
+/* A machine without a clock of its own may begin in 1970. There memcached would take a moment for a
+ * time from now on, and heads have no "@SECOND" that means one. */
+static bool names_moments(int64_t now_s)
+{
+    return now_s > EXPTIME_RELATIVE_MAX_S;
+}
+
 static void decide(struct engine *e, struct expiry *x)
 {
     char text[LIST_ERROR_MAX];
     const struct clock *c = x->clocks;
+    bool agree = clocks_agree(x);
     if (x->op->finished) {
         give_up(e, x, BE_EXISTS, NULL); /* no call waits for it any more */
     } else if (x->failed != BE_HIT && x->failed != BE_NO_MEMORY) {
@@ -436,11 +444,11 @@ static void decide(struct engine *e, struct expiry *x)
         snprintf(text, sizeof text, "%s%d is not the server's clock: remove it. Nothing done",
                  CLOCK_KEY_PREFIX, c[0].foreign ? 0 : 1);
         give_up(e, x, BE_REFUSED, text);
-    } else if (clocks_agree(x)) {
+    } else if (agree && names_moments(c[0].now_s)) {
         go_on(e, x, c[0].now_s);
     } else if (x->failed == BE_NO_MEMORY) {
         give_up(e, x, BE_NO_MEMORY, "backend out of memory, nothing done");
-    } else if (x->looks < LOOKS_MAX) {
+    } else if (!agree && x->looks < LOOKS_MAX) {
         look_again(e, x);
     } else {
         give_up(e, x, BE_REFUSED, "the server's clock cannot be read, nothing done");
