@@ -3,6 +3,9 @@
 
 import pytest
 
+from harness import wait_until
+from test_takeover import Place
+
 LONG_MS = 600_000
 
 
@@ -79,3 +82,32 @@ def test_pipelined_changes_and_reads_keep_their_order(recent):
         for n in range(0, 60, 3):
             conn.send(f"ladd k {n}\r\nllen k\r\nladd k {n + 1} {n + 2}\r\nllen k\r\nllen k\r\n")
             assert conn.lines(5) == [b"STORED", b"%d" % (n + 1), b"STORED", b"%d" % (n + 3), b"%d" % (n + 3)]
+
+
+def test_a_client_finds_its_own_changes_in_the_daemon_that_goes_on(start_daemon, memcached, tmp_path):
+    """One that was in the middle of a change when others had gone on, and looked, already."""
+    place = Place(start_daemon, [memcached], tmp_path, threads=1)
+    place.daemon.sections["lists"] = {"max_stale_ms": LONG_MS}
+    place.take_over()
+    block = b",".join(b"item-%d" % n for n in range(12000))
+    with place.conn() as late, place.conn() as other:
+        assert other.cmd("ladd k old") == b"STORED"
+        late.send(b"lput k %d\r\n" % len(block), block[:80000])
+        wait_until("it is read", lambda: int(other.stats()["bytes_read"]) > 80000)
+        before = other.stats()["pid"]
+        place.daemon.args = ["--takeover", place.admin]
+        place.daemon.start()
+        wait_until("the other one has gone on", lambda: other.stats()["pid"] != before)
+        assert other.llen("k") == other.llen("k") == 1
+        late.send(block[80000:], b"\r\n")
+        assert late.line() == b"STORED"
+        wait_until("it has gone on, too", lambda: late.stats()["pid"] != before)
+        assert late.llen("k") == other.llen("k") == 12000
+
+
+def test_a_flush_through_the_proxy_shows_at_once(recent):
+    with recent.conn() as one, recent.conn() as other:
+        assert one.cmd("ladd k a") == b"STORED"
+        assert one.llen("k") == other.llen("k") == 1
+        assert one.cmd("flush_all") == b"OK"
+        assert one.llen("k") == other.llen("k") == 0

@@ -9,7 +9,8 @@
  *     worker B:                           append answered, count 8   count 8: A asks again
  *
  * A change counts before its client is answered. One whose answer came before the read was sent is
- * in what the read brings.
+ * in what the read brings. What may have changed any list counts for all: a flush_all, and a client
+ * that comes from the daemon whose place this one takes, with answers of its own.
  */
 #ifndef LIST_CORE_OWN_CHANGES_H
 #define LIST_CORE_OWN_CHANGES_H
@@ -22,17 +23,24 @@
 /* Zero-initialise; outlives the engines that it is given to. */
 struct own_changes {
     atomic_uint counts[OWN_CHANGES_COUNTS];
+    atomic_uint of_all;
 };
 
 /* hash: that of the list's key (struct list). */
 static inline unsigned own_changes_of(struct own_changes *changes, uint64_t hash)
 {
-    return atomic_load(&changes->counts[hash & (OWN_CHANGES_COUNTS - 1)]);
+    return atomic_load(&changes->counts[hash & (OWN_CHANGES_COUNTS - 1)]) +
+           atomic_load(&changes->of_all);
 }
 
 static inline void own_changes_add(struct own_changes *changes, uint64_t hash)
 {
     (void)atomic_fetch_add(&changes->counts[hash & (OWN_CHANGES_COUNTS - 1)], 1);
+}
+
+static inline void own_changes_add_to_all(struct own_changes *changes)
+{
+    (void)atomic_fetch_add(&changes->of_all, 1);
 }
 
 #endif

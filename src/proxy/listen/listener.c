@@ -106,6 +106,7 @@ void listener_adopt(struct worker *w, const struct moved *moved)
     while (--i > 0 && strcmp(config->listeners[i].name, moved->listener) != 0) {
         /* that of [proxy], the first, where there is no other of that name */
     }
+    own_changes_add_to_all(&w->shared->own_changes);
     struct client *c = add_client(w, &config->listeners[i], NULL, moved->fd);
     if (c != NULL) {
         client_resume(c, moved);

@@ -3,6 +3,7 @@
 
 #include "proto/client/request_shape.h"
 #include "proxy/client/deadline.h"
+#include "proxy/core/shared.h"
 #include "proxy/plain/forward_part.h"
 #include "proxy/plain/meta.h"
 #include "proxy/plain/multiget.h"
@@ -455,6 +456,7 @@ static void emit_flush(struct part *part, struct chain *out)
 {
     struct forward_part *f = forward_of(part);
     struct pending *p = part->pending;
+    own_changes_add_to_all(&worker_of(p)->shared->own_changes);
     if (f->failed || !slice_equal(f->line, SLICE_LIT("OK"))) {
         forward_part_fail(p, f);
     } else if (part_is_last(part) && p->failure == NULL && !p->request.noreply) {
