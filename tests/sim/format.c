@@ -107,17 +107,39 @@ static bool has_part(const struct format *f, enum format_part part)
     return (parts[f->dialect] & 1u << part) != 0;
 }
 
+/* Called for each request, so without snprintf(). */
+static char *put_number(char *out, uint64_t number)
+{
+    char digits[20];
+    size_t count = 0;
+    do {
+        digits[count++] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    while (count > 0) {
+        *out++ = digits[--count];
+    }
+    return out;
+}
+
 size_t format_key(const struct format *f, unsigned list, enum format_part part, uint64_t number,
                   char out[KEY_BYTES_MAX + 1])
 {
-    const char *template = f->names[part];
-    const char *hole = strstr(template, "%s");
-    int n = snprintf(out, KEY_BYTES_MAX + 1, "%.*sL%u%s", (int)(hole - template), template, list,
-                     hole + 2);
-    if (is_numbered(part)) {
-        n += snprintf(out + n, KEY_BYTES_MAX + 1 - (size_t)n, "%llu", (unsigned long long)number);
+    char *end = out;
+    for (const char *p = f->names[part]; *p != '\0'; p++) {
+        if (p[0] == '%' && p[1] == 's') {
+            *end++ = 'L';
+            end = put_number(end, list);
+            p++;
+        } else {
+            *end++ = *p;
+        }
     }
-    return (size_t)n;
+    if (is_numbered(part)) {
+        end = put_number(end, number);
+    }
+    *end = '\0';
+    return (size_t)(end - out);
 }
 
 int format_list(const struct format *f, struct slice key, enum format_part *part, uint64_t *number)
@@ -137,10 +159,12 @@ int format_list(const struct format *f, struct slice key, enum format_part *part
     bool has_number = slice_to_u64(slice_make(digits, (size_t)(key.p + key.len - digits)), &tail);
     for (*part = 0; *part < FORMAT_PARTS; (*part)++) {
         char name[KEY_BYTES_MAX + 1];
+        if (!has_part(f, *part) || (is_numbered(*part) && !has_number)) {
+            continue;
+        }
         *number = is_numbered(*part) ? tail : 0;
         size_t len = format_key(f, (unsigned)list, *part, *number, name);
-        if (has_part(f, *part) && (has_number || !is_numbered(*part)) &&
-            slice_equal(slice_make(name, len), key)) {
+        if (slice_equal(slice_make(name, len), key)) {
             return (int)list;
         }
     }

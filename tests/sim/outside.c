@@ -319,11 +319,16 @@ static void check_seen(struct outside *o, unsigned list, const struct ids *seen,
 static void check_complete(struct outside *o, unsigned list, const struct ids *seen, uint64_t asked,
                            const struct sim_call *call)
 {
+    static bool shown[ITEMS_MAX];
     struct outside_list *l = &o->list[list];
+    memset(shown, 0, sizeof shown);
+    for (uint32_t i = 0; i < seen->count; i++) {
+        shown[seen->ids[i]] = true;
+    }
     for (unsigned id = 0; id < o->items; id++) {
         const struct word *w = &l->words[id];
         bool wanted = call == NULL || call->call.verb != LIST_HAS || has_id(call, (uint16_t)id);
-        if (wanted && w->in_since != 0 && w->in_since < asked && !ids_has(seen, (uint16_t)id)) {
+        if (wanted && w->in_since != 0 && w->in_since < asked && !shown[id]) {
             outside_wrong(o, list, call, seen, "is lost", (uint16_t)id);
         }
     }

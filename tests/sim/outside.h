@@ -35,6 +35,7 @@ struct outside_list {
     uint64_t clear_over;
     /* Of rings. */
     struct ring_word *ring;
+    unsigned ring_end; /* no item from here on was ever asked for */
     uint64_t entries;  /* asked for */
     uint64_t counter;  /* the largest so far; one that is set back counts on here */
     uint64_t raw;      /* as it was stored last */

@@ -22,6 +22,7 @@ void ring_asked(struct outside *o, struct sim_call *call)
     }
     for (size_t i = 0; i < call->call.item_count; i++) {
         struct ring_word *w = &l->ring[call->ids[i]];
+        l->ring_end = call->ids[i] < l->ring_end ? l->ring_end : call->ids[i] + 1u;
         *w = (struct ring_word){
             .asked = call->asked, .under_way = w->under_way + 1, .reused = w->asked != 0};
     }
@@ -123,22 +124,21 @@ static void check_order(struct outside *o, unsigned list, const struct ids *seen
                         const struct sim_call *call)
 {
     const struct outside_list *l = &o->list[list];
+    uint64_t first_answered = UINT64_MAX; /* among those that are shown as newer */
     for (uint32_t i = 0; i < seen->count; i++) {
         const struct ring_word *w = &l->ring[seen->ids[i]];
         bool short_read = call != NULL && (list_verb_has(call->call.verb, LIST_RANGES) ||
                                            call->ring_counter <= o->format->capacity / 2);
-        if (!o->format->numbered && short_read &&
-            w->number > call->ring_counter + o->format->capacity / 2) {
-            continue; /* half a ring was written while the first slots were read */
+        /* Half a ring may have been written while the first slots were read. */
+        bool may_be_new = !o->format->numbered && short_read &&
+                          w->number > call->ring_counter + o->format->capacity / 2;
+        if (!may_be_new && first_answered < w->asked) {
+            outside_wrong(o, list, call, seen, "stands behind an older entry", seen->ids[i]);
         }
-        for (uint32_t front = 0; front < i; front++) {
-            const struct ring_word *newer = &l->ring[seen->ids[front]];
-            if (!o->format->numbered && newer->number + o->format->capacity <= l->counter) {
-                continue; /* it stands in the place of one that is not written yet */
-            }
-            if (newer->answered != 0 && newer->answered < w->asked && is_judged(l, newer)) {
-                outside_wrong(o, list, call, seen, "stands behind an older entry", seen->ids[i]);
-            }
+        /* One may stand in the place of one that is not written yet. */
+        bool may_be_old = !o->format->numbered && w->number + o->format->capacity <= l->counter;
+        if (w->answered != 0 && w->answered < first_answered && !may_be_old && is_judged(l, w)) {
+            first_answered = w->answered;
         }
     }
 }
@@ -185,16 +185,18 @@ void ring_check(struct outside *o, unsigned list, const struct ids *seen, uint64
     }
     bool ranges = call != NULL && list_verb_has(call->call.verb, LIST_RANGES);
     uint32_t there = 0;
-    for (unsigned id = 0; id < ITEMS_MAX; id++) {
+    for (unsigned id = 0; id < l->ring_end; id++) {
         const struct ring_word *w = &l->ring[id];
+        if (w->number + o->format->capacity <= l->counter || w->answered == 0 ||
+            w->answered >= asked || !is_judged(l, w) || w->overwritten) {
+            continue;
+        }
         bool wanted = !has;
         for (size_t i = 0; has && i < call->call.item_count; i++) {
             wanted = wanted || call->ids[i] == id;
         }
-        bool in = w->answered != 0 && w->answered < asked && is_judged(l, w) && !w->overwritten &&
-                  w->number + o->format->capacity > l->counter;
-        there += in;
-        if (in && wanted && times[id] == 0 && !ranges) {
+        there++;
+        if (wanted && times[id] == 0 && !ranges) {
             outside_wrong(o, list, call, seen, "is lost", (uint16_t)id);
         }
     }

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../world/reference.h"
 #include "../world/txlog.h"
 #include "tags.h"
 #include "tx_model.h"
@@ -352,10 +351,13 @@ static void look(struct oracle *o, unsigned list, const struct purpose *purpose,
 {
     struct slice key = slice_of(o->list[list].head_key), own = slice_of(o->list[list].key);
     const struct item *item = cluster_head(&o->cluster, key, now_s);
-    struct ref_head head = {0};
+    struct slice log = item == NULL ? SLICE_NONE : item_value(item);
+    const struct ref_head *head = item == NULL ? NULL : model_read_head(log);
+    if (head != NULL) {
+        (void)slice_take(&log, log.len - head->log.len); /* these bytes stay */
+    }
     struct txlog txlog = {0};
-    if (item != NULL && (!ref_head_read(&head, item_value(item)) ||
-                         !txlog_read(&txlog, head.log, own, head.max > 0))) {
+    if (item != NULL && (head == NULL || !txlog_read(&txlog, log, own, head->max > 0))) {
         sim_violation("L%u: its log is malformed", list);
     }
     take_off(o, list, &txlog, lost);
@@ -365,7 +367,6 @@ static void look(struct oracle *o, unsigned list, const struct purpose *purpose,
     renew(o, list, ++o->moment);
     trim(o, list);
     txlog_fini(&txlog);
-    ref_head_fini(&head);
 }
 
 /* Has the request changed items by what it found in the list? */

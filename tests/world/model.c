@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "reference.h"
 #include "txlog.h"
 
 void ids_fini(struct ids *items)
@@ -385,6 +384,39 @@ static const struct item *find_head(const struct cluster *cluster, struct slice 
     return cluster_head(cluster, head, now_s);
 }
 
+/* Heads are looked at again and again between two changes: what was read last is kept, with the
+ * bytes that it points into. */
+struct reading {
+    char *bytes;
+    size_t len, cap;
+    struct ref_head head;
+    bool good;
+};
+
+/* NULL where it is no head. Valid until the next call with that reading. */
+static const struct ref_head *read_head(struct reading *r, struct slice value)
+{
+    if (r->bytes == NULL || !slice_equal(slice_make(r->bytes, r->len), value)) {
+        if (value.len >= r->cap) {
+            r->cap = value.len * 2 + 64;
+            free(r->bytes);
+            r->bytes = malloc(r->cap);
+            CHECK(r->bytes != NULL);
+        }
+        memcpy(r->bytes, value.p, value.len);
+        r->len = value.len;
+        ref_head_fini(&r->head);
+        r->good = ref_head_read(&r->head, slice_make(r->bytes, r->len));
+    }
+    return r->good ? &r->head : NULL;
+}
+
+const struct ref_head *model_read_head(struct slice value)
+{
+    static struct reading reading;
+    return read_head(&reading, value);
+}
+
 /* ---- transactions ---- */
 
 struct asker {
@@ -396,17 +428,19 @@ struct asker {
 static bool is_committed(void *arg, const struct txlog_intent *intent)
 {
     const struct asker *asker = arg;
+    static struct reading reading; /* while that of the list that asks is in use */
     const struct item *item = find_head(asker->cluster, intent->keys[0], asker->now_s);
-    struct ref_head head = {0};
+    if (intent->is_primary || item == NULL) {
+        return false;
+    }
+    const struct ref_head *head = read_head(&reading, item_value(item));
     struct txlog txlog = {0};
     const struct txlog_intent *found = NULL;
-    if (!intent->is_primary && item != NULL && ref_head_read(&head, item_value(item)) &&
-        txlog_read(&txlog, head.log, intent->keys[0], head.max > 0)) {
+    if (head != NULL && txlog_read(&txlog, head->log, intent->keys[0], head->max > 0)) {
         found = txlog_find(&txlog, intent->name);
     }
     bool committed = found != NULL && found->state == TXLOG_COMMITTED;
     txlog_fini(&txlog);
-    ref_head_fini(&head);
     return committed;
 }
 
@@ -445,21 +479,22 @@ static bool replay_log(struct replay *r, const struct cluster *cluster, struct s
 static bool replay_head(struct replay *r, const struct cluster *cluster, struct slice list_key,
                         struct slice value, int64_t now_s)
 {
-    struct ref_head head;
-    bool good = ref_head_read(&head, value);
-    r->max = head.max;
-    r->refuses = head.refuses;
-    r->out->garbage = (unsigned)head.garbage.count;
-    read_absent(&head, r->out);
-    r->out->announcements = (unsigned)head.announcements.count;
-    r->head = &head;
-    for (size_t i = 0; good && i < head.runs.count; i++) {
-        good = replay_run(r, cluster, list_key, &head.runs.ranges[i], now_s);
+    const struct ref_head *head = model_read_head(value);
+    if (head == NULL) {
+        return false;
+    }
+    r->max = head->max;
+    r->refuses = head->refuses;
+    r->out->garbage = (unsigned)head->garbage.count;
+    read_absent(head, r->out);
+    r->out->announcements = (unsigned)head->announcements.count;
+    r->head = head;
+    bool good = true;
+    for (size_t i = 0; good && i < head->runs.count; i++) {
+        good = replay_run(r, cluster, list_key, &head->runs.ranges[i], now_s);
     }
     r->head = NULL;
-    good = good && replay_log(r, cluster, list_key, &head, now_s);
-    ref_head_fini(&head);
-    return good;
+    return good && replay_log(r, cluster, list_key, head, now_s);
 }
 
 /* What a replay has come to. */
@@ -477,12 +512,9 @@ uint32_t model_cap(const struct cluster *cluster, struct slice list_key, int64_t
                    bool *refuses)
 {
     const struct item *item = find_head(cluster, list_key, now_s);
-    struct ref_head head = {0};
-    bool good = item != NULL && ref_head_read(&head, item_value(item));
-    uint32_t max = item == NULL ? MODEL_NO_HEAD : good ? (uint32_t)head.max : 0;
-    *refuses = good && head.refuses;
-    ref_head_fini(&head);
-    return max;
+    const struct ref_head *head = item == NULL ? NULL : model_read_head(item_value(item));
+    *refuses = head != NULL && head->refuses;
+    return item == NULL ? MODEL_NO_HEAD : head == NULL ? 0 : (uint32_t)head->max;
 }
 
 void model_lay_log(const struct cluster *cluster, struct slice list_key, int64_t now_s,
@@ -491,15 +523,14 @@ void model_lay_log(const struct cluster *cluster, struct slice list_key, int64_t
     static struct replay replay; /* its memory is used again */
     const struct item *item = find_head(cluster, list_key, now_s);
     struct stored out = {0};
-    struct ref_head head;
-    CHECK(item != NULL && ref_head_read(&head, item_value(item)));
+    const struct ref_head *head = item == NULL ? NULL : model_read_head(item_value(item));
+    CHECK(head != NULL);
     replay_begin(&replay, &out);
     for (uint32_t i = 0; i < items->count; i++) {
         add_at_end(&replay, items->ids[i], items->untils[i]);
     }
-    CHECK(replay_log(&replay, cluster, list_key, &head, now_s));
+    CHECK(replay_log(&replay, cluster, list_key, head, now_s));
     take_items(&replay, items);
-    ref_head_fini(&head);
 }
 
 void model_decode(const struct cluster *cluster, struct slice list_key, int64_t now_s,
@@ -529,29 +560,28 @@ const char *model_lives(const struct cluster *cluster, struct slice list_key, in
     enum { GRACE_S = 1 };
     const char *wrong = NULL;
     const struct item *item = find_head(cluster, list_key, now_s);
-    struct ref_head head = {0};
-    if (item == NULL || !ref_head_read(&head, item_value(item))) {
-        ref_head_fini(&head);
+    const struct ref_head *head = item == NULL ? NULL : model_read_head(item_value(item));
+    if (head == NULL) {
         return NULL;
     }
     char name[KEY_BYTES_MAX + 1];
     (void)snprintf(name, sizeof name, "%.*s#", SLICE_ARGS(list_key));
     struct store *own = cluster_store(cluster, slice_of(name));
     uint64_t until = 0;
-    if (head.until.len > 0) {
-        struct slice digits = slice_make(head.until.p + 1, head.until.len - 1);
-        CHECK(slice_to_u64(head.until.p[0] == '@' ? digits : head.until, &until));
+    if (head->until.len > 0) {
+        struct slice digits = slice_make(head->until.p + 1, head->until.len - 1);
+        CHECK(slice_to_u64(head->until.p[0] == '@' ? digits : head->until, &until));
     }
     /* One that moves is given the seconds that it had left when it was read. */
     int64_t late_s = cluster->moving ? LOOK_AGE_MAX_S : 0;
     if (until != 0 && (item->expires_s == 0 || item->expires_s > (int64_t)until + late_s)) {
         wrong = "outlives the second that it names for its sublists";
     }
-    if (until == 0 && all_end && head.runs.count > 0) {
+    if (until == 0 && all_end && head->runs.count > 0) {
         wrong = "names sublists without an end";
     }
-    for (size_t i = 0; wrong == NULL && i < head.runs.count; i++) {
-        const struct ref_range *run = &head.runs.ranges[i];
+    for (size_t i = 0; wrong == NULL && i < head->runs.count; i++) {
+        const struct ref_range *run = &head->runs.ranges[i];
         for (uint64_t n = 0; wrong == NULL && n < run->count; n++) {
             sublist_name(name, list_key, run->name, n);
             struct slice key = slice_of(name);
@@ -565,7 +595,6 @@ const char *model_lives(const struct cluster *cluster, struct slice list_key, in
             }
         }
     }
-    ref_head_fini(&head);
     return wrong;
 }
 
@@ -580,12 +609,10 @@ static struct slice name_of_sublist(struct slice list_key, struct slice sublist)
 
 static bool value_names(struct slice value, struct slice name)
 {
-    struct ref_head head;
-    bool named = ref_head_read(&head, value) && name.len > 0 &&
-                 (ref_find(&head.runs, name) != NULL || ref_find(&head.garbage, name) != NULL ||
-                  ref_find(&head.announcements, name) != NULL);
-    ref_head_fini(&head);
-    return named;
+    const struct ref_head *head = model_read_head(value);
+    return head != NULL && name.len > 0 &&
+           (ref_find(&head->runs, name) != NULL || ref_find(&head->garbage, name) != NULL ||
+            ref_find(&head->announcements, name) != NULL);
 }
 
 bool model_head_names(const struct cluster *cluster, struct slice list_key, int64_t now_s,
@@ -599,15 +626,9 @@ bool model_head_announces(const struct cluster *cluster, struct slice list_key, 
                           struct slice sublist)
 {
     const struct item *item = find_head(cluster, list_key, now_s);
-    struct ref_head head;
-    if (item == NULL) {
-        return false;
-    }
-    bool read = ref_head_read(&head, item_value(item));
-    bool announced =
-        read && ref_find(&head.announcements, name_of_sublist(list_key, sublist)) != NULL;
-    ref_head_fini(&head);
-    return announced;
+    const struct ref_head *head = item == NULL ? NULL : model_read_head(item_value(item));
+    return head != NULL &&
+           ref_find(&head->announcements, name_of_sublist(list_key, sublist)) != NULL;
 }
 
 bool model_removed_head_names(const struct cluster *cluster, struct slice list_key,
