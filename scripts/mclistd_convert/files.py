@@ -15,6 +15,7 @@ Backup:     "mclistd backup 1 PREFIX DIALECT TIME", then per list:
 
 import base64
 import contextlib
+import fcntl
 import os
 import re
 import sys
@@ -118,6 +119,17 @@ def write_inventory(path, inventory):
         raise Refused(f"{path}: {error.strerror}") from None
 
 
+def lock(file, path):
+    """Until the file is closed, or the program ends. Two that write one file would cut off each
+    other's entries, and two imports of one file write scratch lists of the same names."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Refused(f"{path}: another run is at work with it") from None
+    except OSError:
+        pass  # this file system knows no locks
+
+
 class Log:
     """A file that is appended to, by a program that may be killed at any moment: what it finds
     behind the last whole entry is cut off."""
@@ -129,6 +141,7 @@ class Log:
             return
         try:
             self.file = open(path, "a+b", buffering=0)
+            lock(self.file, path)
             self.file.seek(0)
             text = self.file.read()
         except OSError as error:
@@ -238,10 +251,11 @@ def lists_in_backup(path, text, prefix):
 
 
 class Backup(Log):
-    """Lists are added before they are converted, once in a run."""
+    """Lists are added before they are converted, each time that this is tried: clients may have
+    changed them since."""
 
     def __init__(self, path, section):
-        self.section, self.saved = section, set()
+        self.section = section
         super().__init__(path, head_of("backup", section.prefix, section.dialect), self.take)
 
     def take(self, path, text):
@@ -252,7 +266,7 @@ class Backup(Log):
 
     def save(self, stored, key):
         """All items of the list. Several threads may do so, of different lists."""
-        if not self.file or key in self.saved:
+        if not self.file:
             return
         names, found = stored.list_items(self.section, key)
         now = int(time.time())
@@ -271,4 +285,3 @@ class Backup(Log):
                 lines.append(f"absent {quote(name)}")
         head = f"list {quote(key)} {now} {len(lines)}"
         self.add("".join(f"{line}\n" for line in [head, *lines]).encode())
-        self.saved.add(key)

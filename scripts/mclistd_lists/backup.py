@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 
-from mclistd_convert.files import Log, keys_of_lines, read_file
+from mclistd_convert.files import Log, keys_of_lines, lock, read_file
 from mclistd_convert.run import Pool, Progress
 from mclistd_convert.settings import ask
 from mclistd_convert.wire import LIST_KEY, Connection, Refused, shown
@@ -181,7 +181,7 @@ def open_export(path):
         file = open(path, "rb")
     except OSError as error:
         raise Refused(f"{path}: {error.strerror}") from None
-    files.lock(file, path)
+    lock(file, path)
     return file
 
 
@@ -224,7 +224,7 @@ def import_from(options, file):
     writer = Writer(settings, max_value_bytes(options.proxy), done.scratch.encode(),
                     options.replace, reader)
     counts = {"written": 0, "there already": 0, "over": 0}
-    lock = threading.Lock()
+    counting = threading.Lock()
 
     def handle(connection, saved):
         if saved.until and saved.until <= time.time():
@@ -233,7 +233,7 @@ def import_from(options, file):
             with open(options.import_from, "rb") as file:
                 outcome = writer.write(connection, file, saved)
         done.note(saved.key)
-        with lock:
+        with counting:
             counts[outcome] += 1
 
     tasks = [saved for saved in lists if saved.key not in done.keys]

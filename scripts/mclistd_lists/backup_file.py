@@ -14,7 +14,6 @@
 """
 
 import contextlib
-import fcntl
 import hashlib
 import itertools
 import os
@@ -24,6 +23,7 @@ import threading
 import time
 import urllib.parse
 
+from mclistd_convert.files import lock
 from mclistd_convert.wire import LIST_KEY, Refused, shown
 
 HEAD = b"mclistd lists 1 "
@@ -42,17 +42,6 @@ class Unfinished(Exception):
     def __init__(self, at, number):
         super().__init__(at)
         self.at, self.number = at, number
-
-
-def lock(file, path):
-    """Until the file is closed, or the program ends. Two that write one file, or scratch lists of
-    the same names, would destroy each other's work."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise Refused(f"{path}: another export or import is at work with it") from None
-    except OSError:
-        pass  # this file system knows no locks
 
 
 def list_line(key, items, size, until):

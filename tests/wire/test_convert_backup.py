@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """scripts/convert: inventory, backup and restore."""
 
+import fcntl
 import importlib
 import resource
 import subprocess
@@ -193,15 +194,50 @@ def test_what_was_saved_last_counts(start_daemon, memcached, tmp_path):
         assert conn.get("topic-1") == b"newer,"
 
 
+def parts_of_the_script(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    names = ("files", "settings", "stored")
+    return [importlib.import_module(f"mclistd_convert.{name}") for name in names]
+
+
+def backup_of(files, settings, path, dialect):
+    section = settings.Section(b"topic-")
+    section.values[b"dialect"] = dialect.encode()
+    return files.Backup(path, section)
+
+
+def test_a_list_that_is_tried_again_is_saved_as_it_is_by_then(memcached, tmp_path, monkeypatch):
+    files, settings, stored = parts_of_the_script(monkeypatch)
+    path = tmp_path / "backup.txt"
+    backup = backup_of(files, settings, path, "simple")
+    for items in (ITEMS, [*ITEMS, "late"]):
+        store(memcached, "simple", KEY, items)
+        backup.save(stored.Stored([memcached.address]), KEY.encode())
+    memcached.restart()
+    assert restore(path).returncode == 0
+    with memcached.conn() as conn:
+        assert conn.get(KEY) == b"apple,pear,plum,late,"
+
+
+def test_two_runs_do_not_write_one_file(start_daemon, memcached, tmp_path):
+    daemon = start_daemon([memcached], config=sections("simple"))
+    store(memcached, "simple", KEY, ITEMS)
+    for option in ("backup", "state"):
+        path = tmp_path / option
+        with open(path, "wb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            done = convert([daemon], server(memcached), f"--{option}={path}")
+            assert done.returncode == 2 and f"{path}: another run is at work with it" in done.stderr
+    with memcached.conn() as conn:
+        assert conn.get(KEY) == b"apple,pear,plum,"
+
+
 @pytest.mark.parametrize("reads", [1, 2, 3])
 @pytest.mark.parametrize("dialect", ["paired", "flip", "marker", "sublists"])
 def test_a_list_that_is_folded_while_it_is_saved(
     start_memcached, start_daemon, tmp_path, monkeypatch, dialect, reads
 ):
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    files, settings, stored = (
-        importlib.import_module(f"mclistd_convert.{name}") for name in ("files", "settings", "stored")
-    )
+    files, settings, stored = parts_of_the_script(monkeypatch)
     memcached = start_memcached()
     daemon = start_daemon([memcached], config=sections(dialect, migrate="no"))
     with daemon.conn() as conn:
@@ -227,10 +263,8 @@ def test_a_list_that_is_folded_while_it_is_saved(
                         assert conn.cmd(f"ldel {KEY} pear") == b"DELETED"
             return found
 
-    section = settings.Section(b"topic-")
-    section.values[b"dialect"] = dialect.encode()
     path = tmp_path / "backup.txt"
-    files.Backup(path, section).save(Folding([memcached.address]), KEY.encode())
+    backup_of(files, settings, path, dialect).save(Folding([memcached.address]), KEY.encode())
     memcached.restart()
     assert restore(path).returncode == 0
     with daemon.conn() as conn:
