@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """lgetx, linter, lunion, ldiff and their counts: several lists at one instant."""
 
+import os
+import pathlib
 import random
 
 import pytest
+
+from harness import SLOW
 
 SHORT = {"log_limit_bytes": 512, "log_hard_limit_bytes": 4096, "sublist_limit_bytes": 1024}
 SHORT["max_item_bytes"] = 100
@@ -50,6 +54,11 @@ def check(conn, names, contents, rng=None):
             assert conn.line() == b"STORED"
     expected = [(name, items) for name, items in zip(names, lists) if items]
     assert each(conn, f"lgetx {keys}") == expected
+
+
+def processor_s(daemon):
+    fields = pathlib.Path(f"/proc/{daemon.process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_they_are_counted_as_reads_of_each_list(conn):
@@ -108,6 +117,18 @@ def test_a_thousand_lists_of_one_instant(conn):
     assert union == [b"common", *(b"only%d" % i for i in range(1000) if i % 100 != 99)]
     assert joined(conn, f"linter {' '.join(names)}") == []
     assert conn.cmd(f"lunionstore all {' '.join(names)}") == b"991"
+
+
+@pytest.mark.config(proxy={"threads": 1})
+def test_what_a_union_of_many_lists_takes(daemon, conn):
+    """For each list those before it are asked, and nothing is looked up for that in a third loop."""
+    names = [f"u-{n}" for n in range(1024)]
+    conn.send("".join(f"ladd {name} item-{n}\r\n" for n, name in enumerate(names)))
+    assert set(conn.lines(len(names))) == {b"STORED"}
+    before_s = processor_s(daemon)
+    for _ in range(10):
+        assert conn.cmd(f"lunionlen {' '.join(names)}") == b"1024"
+    assert processor_s(daemon) - before_s < 2 * SLOW
 
 
 @pytest.mark.config(proxy={"max_read_lists": 8}, **{"lists none-": {"delimiter": "none"}})

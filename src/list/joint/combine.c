@@ -285,11 +285,7 @@ static enum progress stream_step(struct engine *e, struct combine *c, struct sou
 /* Is it the same list as the one that is walked, or as one that was asked before? */
 static bool is_repeated(const struct combine *c, size_t arg)
 {
-    size_t i = 0;
-    while (i < arg && c->joint->args[i] != c->joint->args[arg]) {
-        i++;
-    }
-    return i < arg;
+    return source_of(c, arg)->first_arg < arg;
 }
 
 /* Is the list of that argument to be asked for what is walked? */

@@ -27,9 +27,9 @@ static _Atomic uint64_t reserved;
 
 /* ---- what one of the lists holds ---- */
 
-static void source_init(struct source *s, struct list *list)
+static void source_init(struct source *s, struct list *list, size_t first_arg)
 {
-    *s = (struct source){.list = list};
+    *s = (struct source){.list = list, .first_arg = first_arg};
     list->ops++;
 }
 
@@ -132,7 +132,7 @@ void joint_init(struct engine *e, struct joint *j, struct op *op, struct list_ca
             at++;
         }
         if (at == j->source_count) {
-            source_init(&j->sources[j->source_count++], list);
+            source_init(&j->sources[j->source_count++], list, i);
         }
         j->args[j->arg_count++] = at;
     }

@@ -39,6 +39,7 @@ enum source_kind { SOURCE_ITEMS, SOURCE_VIEW, SOURCE_STREAM };
 
 struct source {
     struct list *list;   /* counted as one that has an operation */
+    size_t first_arg;    /* the first of the call's lists that it is */
     struct inner *look;  /* what the last one found */
     struct inner *probe; /* of a list in another layout: a second look */
     bool missing;
