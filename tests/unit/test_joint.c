@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "list/core/inner.h"
 #include "support_engine.h"
 
 #define LISTS_MAX 3
@@ -298,6 +299,42 @@ static void test_a_client_that_is_gone(void **state)
     expect_rest(t);
 }
 
+/* What its looks take is its client's from the first moment: for want of memory the call ends, and
+ * no client is closed. */
+static void test_looks_are_charged(void **state)
+{
+    struct joint_test *t = *state;
+    submit(t, LIST_UNION, 3);
+    (void)engine_run(t->rig.engine, t->rig.now);
+    uint64_t charged = t->session.charged_bytes;
+    assert_true(charged > 3 * sizeof(struct inner));
+    assert_int_equal(engine_end_largest(t->rig.engine, &t->session, t->rig.now), charged);
+    assert_int_equal(t->session.charged_bytes, 0);
+    expect_done(t, LIST_SERVER_ERROR, 0);
+    assert_string_equal(t->call.error,
+                        "out of memory: memory_limit_bytes is reached, nothing done");
+    expect(t, BE_GET, "a#", BE_HIT, "^1\n+1:x", 7, 1);
+    expect(t, BE_GET, "b#", BE_MISS, NULL, 0, 1);
+    expect(t, BE_GET, "c#", BE_MISS, NULL, 0, 1);
+    expect_rest(t);
+}
+
+/* A thousand of them may be in one answer. */
+static void test_answers_of_short_lists_take_little(void **state)
+{
+    struct joint_test *t = *state;
+    submit(t, LIST_GETX, 2);
+    expect(t, BE_GET, "a#", BE_HIT, "^1\n+1:x+1:y", 7, 1);
+    expect(t, BE_GET, "b#", BE_HIT, "^1\n+1:y", 9, 1);
+    expect(t, BE_SIZE, "a#", BE_HIT, NULL, 7, 1);
+    expect(t, BE_SIZE, "b#", BE_HIT, NULL, 9, 1);
+    expect_done(t, LIST_OK, 0);
+    for (size_t i = 0; i < 2; i++) {
+        assert_in_range(t->lists[i].answer.tail->cap, 1, 1024);
+    }
+    expect_rest(t);
+}
+
 /* Two calls share a head, and the second one reads its other list a second later. Items that are
  * over by then are still in all lists of the first call. */
 static void test_calls_that_share_a_head_have_seconds_of_their_own(void **state)
@@ -385,6 +422,8 @@ int main(void)
         joint_test(test_a_deadline_leaves_no_head),
         joint_test(test_a_deadline_in_a_comparison_that_made_a_head),
         joint_test(test_a_client_that_is_gone),
+        joint_test(test_looks_are_charged),
+        joint_test(test_answers_of_short_lists_take_little),
         joint_test(test_calls_that_share_a_head_have_seconds_of_their_own),
         joint_test(test_busy),
     };

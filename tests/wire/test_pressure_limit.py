@@ -514,6 +514,31 @@ def test_comparisons_of_large_lists_wait_for_each_other(daemon, request_):
     assert_bounded(daemon, 64)
 
 
+@pytest.mark.slow
+@pytest.mark.config(
+    **small(64, deadline_ms=60000), **{"pool main": {"timeout_ms": 60000}}
+)
+@pytest.mark.parametrize("verb", ["lgetx", "lunion", "lunionstore made"])
+@pytest.mark.parametrize("key", ["one", "none"])
+def test_reads_of_many_small_lists_wait_for_each_other(daemon, verb, key):
+    """Looks at a thousand lists take some megabytes, whatever these hold: clients that all ask at once
+    wait for each other, and none is closed."""
+    names = " ".join(f"{key}-{n}" for n in range(1000))
+    with daemon.conn() as conn:
+        conn.send("".join(f"ladd one-{n} item\r\n" for n in range(1000)))
+        assert set(conn.lines(1000)) == {b"STORED"}
+    conns = [daemon.conn(timeout_s=60 * SLOW) for _ in range(40)]
+    for conn in conns:
+        conn.send(f"{verb} {names}\r\nmn\r\n")
+    served = sum(not conn.until_mn()[-1].startswith(b"SERVER_ERROR") for conn in conns)
+    for conn in conns:
+        conn.close()
+    with daemon.conn() as conn:
+        assert conn.stats()["clients_dropped_memory"] == "0"
+    assert served == len(conns)
+    assert_bounded(daemon, 64)
+
+
 # --- innocent clients -----------------------------------------------------------------------------
 
 HOSTILE = {

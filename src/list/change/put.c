@@ -56,7 +56,7 @@ void put_count_memory(struct op_put *p)
     memory_take(bytes);
     p->memory_bytes = bytes;
     if (p->call != NULL) {
-        session_charge(p->call, bytes);
+        session_charge(p->call, bytes + joint_bytes(&p->joint));
     }
 }
 

@@ -89,8 +89,8 @@ static void count_memory(struct combine *c, uint64_t expected_bytes)
     c->memory_bytes = bytes;
     if (!c->joint->over) {
         uint64_t answer_bytes = c->output.out != NULL ? c->output.out->bytes : 0;
-        session_charge(c->joint->call, bytes + c->chunk.memory_bytes + c->found.memory_bytes +
-                                           answer_bytes + expected_bytes);
+        session_charge(c->joint->call, joint_bytes(c->joint) + bytes + c->chunk.memory_bytes +
+                                           c->found.memory_bytes + answer_bytes + expected_bytes);
     }
 }
 

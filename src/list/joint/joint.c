@@ -18,7 +18,9 @@
 /* Looks at lists that were compacted away while they were read. */
 #define ROUNDS_MAX 10
 /* What takes less than this part of a worker's share of memory_limit_bytes waits for no turn. */
-#define TURN_PART 4
+#define TURN_PART 64
+/* What looking at a list takes, as measured, with what a short one holds and its answer. */
+#define LOOK_BYTES 4096u
 /* Looks whether another worker has made room. */
 #define TURN_PAUSE_US 1000u
 
@@ -34,33 +36,31 @@ static void source_init(struct source *s, struct list *list, size_t first_arg)
 }
 
 /* Forgets what the last look brought. */
-static void source_forget(struct engine *e, struct source *s)
+static void source_forget(struct engine *e, struct joint *j, struct source *s)
 {
+    if (s->has_items) {
+        fold_fini(&s->items);
+        memory_give(s->items_bytes);
+        j->memory_bytes -= s->items_bytes;
+        s->items_bytes = 0;
+    }
     inner_drop(e, &s->look);
     inner_drop(e, &s->probe);
     inner_drop(e, &s->read);
-    if (s->has_items) {
-        fold_fini(&s->items);
-    }
     s->has_items = s->missing = false;
     s->brought = 0;
 }
 
-static void source_fini(struct engine *e, struct source *s)
+static void source_fini(struct engine *e, struct joint *j, struct source *s)
 {
-    source_forget(e, s);
+    source_forget(e, j, s);
     s->list->ops--;
 }
 
-/* After a look: finds out of which kind it is. */
-static void source_settle(struct engine *e, struct source *s)
+/* A list without runs: its items, which stay in the head that the look holds. */
+static void take_items(struct source *s)
 {
     const struct head *head = s->look->head;
-    s->over_s = head != NULL ? head->read_s : 0;
-    if (head != NULL && head->run_count > 0 && !head->clears) {
-        s->kind = view_is_worth_it(e, head) ? SOURCE_VIEW : SOURCE_STREAM;
-        return;
-    }
     s->kind = SOURCE_ITEMS;
     s->has_items = true;
     if (head == NULL) {
@@ -70,8 +70,23 @@ static void source_settle(struct engine *e, struct source *s)
     }
     fold_init(&s->items);
     fold_set_cap(&s->items, head->marks.cap);
-    bool whole = fold_apply_entries(&s->items, head->log);
+    bool whole = fold_apply_held(&s->items, head->log);
     CHECK(whole); /* head_read checked it */
+}
+
+/* After a look: finds out of which kind it is. */
+static void source_settle(struct engine *e, struct joint *j, struct source *s)
+{
+    const struct head *head = s->look->head;
+    s->over_s = head != NULL ? head->read_s : 0;
+    if (head != NULL && head->run_count > 0 && !head->clears) {
+        s->kind = view_is_worth_it(e, head) ? SOURCE_VIEW : SOURCE_STREAM;
+        return;
+    }
+    take_items(s);
+    s->items_bytes = fold_bytes(&s->items);
+    memory_take(s->items_bytes);
+    j->memory_bytes += s->items_bytes;
 }
 
 uint64_t source_size(const struct source *s)
@@ -115,6 +130,23 @@ struct view *source_view(struct source *s)
 
 /* The tag of a probe or a write is the number of its source. */
 
+static uint64_t looks_bytes(const struct joint *j)
+{
+    return j->source_count * LOOK_BYTES;
+}
+
+uint64_t joint_bytes(const struct joint *j)
+{
+    return j->memory_bytes + looks_bytes(j);
+}
+
+static void charge(struct joint *j)
+{
+    if (!j->over) {
+        session_charge(j->call, joint_bytes(j));
+    }
+}
+
 void joint_init(struct engine *e, struct joint *j, struct op *op, struct list_call *call,
                 char error[LIST_ERROR_MAX])
 {
@@ -136,6 +168,7 @@ void joint_init(struct engine *e, struct joint *j, struct op *op, struct list_ca
         }
         j->args[j->arg_count++] = at;
     }
+    charge(j);
 }
 
 static void leave_queue(struct engine *e, struct joint *j)
@@ -162,7 +195,7 @@ void joint_fini(struct engine *e, struct joint *j)
 {
     joint_leave_turn(e, j);
     for (size_t i = 0; i < j->source_count; i++) {
-        source_fini(e, &j->sources[i]);
+        source_fini(e, j, &j->sources[i]);
     }
     free(j->sources);
     free(j->args);
@@ -190,7 +223,7 @@ static struct inner *look(struct engine *e, struct joint *j, struct source *s)
 
 static void look_at(struct engine *e, struct joint *j, struct source *s)
 {
-    source_forget(e, s);
+    source_forget(e, j, s);
     s->look = look(e, j, s);
 }
 
@@ -291,7 +324,7 @@ static bool choose_alone(struct joint *j)
 static void make_head(struct engine *e, struct joint *j, size_t at)
 {
     struct list *list = j->sources[at].list;
-    struct block *value = block_new(16);
+    struct block *value = block_new_small();
     struct life life = life_new(list->policy);
     struct head_marks marks = {.cap = list_policy_cap(list->policy)};
     /* With its cap: others that remember the list append to this head without a look. */
@@ -549,11 +582,11 @@ static bool may_reserve(const struct engine *e, struct joint *j)
     return true;
 }
 
+/* Waits until others leave room for reserve_bytes. */
 static enum progress turn_step(struct engine *e, struct joint *j)
 {
     struct co *co = &j->op->co;
     CO_BEGIN(co);
-    j->reserve_bytes = j->reserved ? j->reserve_bytes : expected_bytes(j);
     if (j->reserved || j->state != JOINT_OK || j->over ||
         j->reserve_bytes <= e->config->memory_limit_bytes / e->config->threads / TURN_PART) {
         CO_RETURN(co);
@@ -561,14 +594,25 @@ static enum progress turn_step(struct engine *e, struct joint *j)
     j->in_turns = true;
     TAILQ_INSERT_TAIL(&e->turns, j, turn);
     while (!j->over && TAILQ_FIRST(&e->turns) != j) {
-        CO_AWAIT(co, "waiting for other large lists to be compared");
+        CO_AWAIT(co, "waiting for others who read several lists");
     }
     while (!j->over && !may_reserve(e, j)) {
-        CO_SLEEP(j->op, co, "waiting for another worker to compare large lists",
+        CO_SLEEP(j->op, co, "waiting for another worker that reads several lists",
                  e->now.mono_us + TURN_PAUSE_US);
     }
     leave_queue(e, j);
     CO_END(co);
+}
+
+/* Where the lists that were found are large, it goes behind those that wait: no two may keep what
+ * the other one waits for. */
+static void ask_for_more(struct engine *e, struct joint *j)
+{
+    uint64_t bytes = u64_sum(looks_bytes(j), expected_bytes(j));
+    if (bytes / 2 > j->reserve_bytes) {
+        joint_leave_turn(e, j);
+        j->reserve_bytes = bytes;
+    }
 }
 
 enum progress joint_instant_step(struct engine *e, struct joint *j, const struct op_event *event)
@@ -580,6 +624,11 @@ enum progress joint_instant_step(struct engine *e, struct joint *j, const struct
     if (++j->rounds > ROUNDS_MAX) {
         metric_inc(e->metrics, METRIC_list_busy);
         fail(j, JOINT_FAILED, "busy: the lists' runs change faster than they can be read");
+        CO_RETURN(co);
+    }
+    j->reserve_bytes = j->reserved ? j->reserve_bytes : looks_bytes(j);
+    CO_CALL(co, turn_step(e, j));
+    if (j->over) {
         CO_RETURN(co);
     }
     do {
@@ -597,8 +646,10 @@ enum progress joint_instant_step(struct engine *e, struct joint *j, const struct
     }
     agree_on_second(j);
     for (size_t i = 0; i < j->source_count && j->state == JOINT_OK && !j->empty; i++) {
-        source_settle(e, &j->sources[i]);
+        source_settle(e, j, &j->sources[i]);
     }
+    charge(j);
+    ask_for_more(e, j);
     CO_CALL(co, turn_step(e, j));
     CO_END(co);
 }

@@ -16,9 +16,10 @@
  * turns, so that a head is made for each but one, and removed by CAS in the end, as it was made.
  * Where a missing list decides the answer, no other list matters: the instant is that of its look.
  *
- * What is done with large lists takes several times their bytes. So it begins only when others
- * leave room in half of memory_limit_bytes, or there are none: several at once would only end each
- * other for want of memory.
+ * What is done with large lists takes several times their bytes, and looks at many lists take
+ * memory whatever these hold. So either begins only when others leave room in half of
+ * memory_limit_bytes, or there are none: several at once would only end each other for want of
+ * memory.
  */
 #ifndef LIST_JOINT_JOINT_H
 #define LIST_JOINT_JOINT_H
@@ -47,6 +48,7 @@ struct source {
     enum source_kind kind;
     bool has_items;
     struct fold items;  /* SOURCE_ITEMS */
+    size_t items_bytes; /* of these, counted */
     int64_t over_s;     /* items that are over in that second are not there any more */
     unsigned brought;   /* how often its view was asked for */
     struct inner *read; /* a pinned read in progress, or the last one */
@@ -72,7 +74,7 @@ struct joint {
     size_t source_count;
     size_t *args; /* the source of each list of the call */
     size_t arg_count;
-    size_t memory_bytes; /* of both */
+    size_t memory_bytes; /* of both, and of all items */
     unsigned tries, rounds;
     size_t alone; /* the source that is looked at behind the others */
     bool changed;
@@ -84,11 +86,13 @@ struct joint {
     bool reserved;          /* that was let in */
 };
 
-/* Makes the sources of the call's lists; fails never. */
+/* Makes the sources of the call's lists, and charges its session; fails never. */
 void joint_init(struct engine *e, struct joint *joint, struct op *op, struct list_call *call,
                 char error[LIST_ERROR_MAX]);
 /* Fine when it was never begun. */
 void joint_fini(struct engine *e, struct joint *joint);
+/* What it holds, and what its looks take at most, for the call's session to be charged with. */
+uint64_t joint_bytes(const struct joint *joint);
 /* Ends with state: JOINT_OK when an instant was found, and the turn is the joint's, if it needs
  * one; JOINT_MISSING or JOINT_FAILED. After JOINT_AGAIN it may be called again. */
 enum progress joint_instant_step(struct engine *e, struct joint *joint,

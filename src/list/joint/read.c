@@ -84,6 +84,7 @@ static void take_list(struct op_joint_read *o)
     struct source *s = joint_arg(&o->joint, o->at);
     struct call_list *to = &o->call->lists[o->at];
     to->is_there = !s->missing;
+    chain_begin_small(&to->answer);
     if (s->kind == SOURCE_ITEMS) {
         write_items(o, s, to);
     } else {
@@ -93,11 +94,13 @@ static void take_list(struct op_joint_read *o)
     }
     bool keeps_empty = s->list->policy->on_missing == ON_MISSING_REFUSE;
     to->is_there = to->is_there && (keeps_empty || to->number > 0);
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, room = 0;
     for (size_t i = 0; i <= o->at; i++) {
-        bytes += o->call->lists[i].answer.bytes;
+        const struct chain *answer = &o->call->lists[i].answer;
+        bytes += answer->bytes;
+        room += answer->tail != NULL ? block_room(answer->tail) : 0;
     }
-    session_charge(o->call, bytes);
+    session_charge(o->call, joint_bytes(&o->joint) + bytes + room);
     if (o->joint.state == JOINT_OK && bytes > o->call->policy->max_answer_bytes) {
         too_large(o, o->call->policy->max_answer_bytes);
     }
