@@ -9,6 +9,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "config/text.h"
+
 int os_user_find(const struct config *config, struct os_user *user, char error[CONFIG_ERROR_MAX])
 {
     *user = (struct os_user){0};
@@ -17,8 +19,7 @@ int os_user_find(const struct config *config, struct os_user *user, char error[C
     }
     const struct passwd *found = getpwnam(config->user);
     if (found == NULL) {
-        (void)snprintf(error, CONFIG_ERROR_MAX, "user: there is no user %s", config->user);
-        return -1;
+        return config_fail(error, "user: there is no user %s", config->user);
     }
     user->wanted = true;
     memcpy(user->name, config->user, sizeof user->name);

@@ -87,6 +87,16 @@ def test_control_bytes_of_paths_are_not_printed(tmp_path):
         assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", out + err)
 
 
+@pytest.mark.parametrize("key", ["user", "socket_group"])
+def test_control_bytes_of_names_are_not_printed(tmp_path, key):
+    if key == "user" and os.geteuid() != 0:
+        pytest.skip("only root becomes another user")
+    path = tmp_path / "odd.ini"
+    path.write_text(f"[proxy]\n{key} = no\x1b[31mbody\n[pool main]\nservers = 127.0.0.1\n")
+    code, out, err = run("-t", "-c", path)
+    assert code != 0 and "no?[31mbody" in err and "\x1b" not in out + err
+
+
 @pytest.mark.parametrize(
     "args",
     [

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "config/text.h"
 #include "os/inherited.h"
 
 /* How long another process may hold the lock on the folder of a unix socket. A daemon that starts
@@ -275,8 +276,7 @@ int listen_set_check_group(const char *group, char error[CONFIG_ERROR_MAX])
     if (group[0] == '\0' || getgrnam(group) != NULL) {
         return 0;
     }
-    snprintf(error, CONFIG_ERROR_MAX, "socket_group: there is no group %s", group);
-    return -1;
+    return config_fail(error, "socket_group: there is no group %s", group);
 }
 
 /* Who may connect: socket_group and socket_mode. Returns NULL, or what went wrong. */
