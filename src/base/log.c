@@ -187,6 +187,16 @@ static char *escape_json(const char *text, char *out)
     return out;
 }
 
+/* A line stays one line, and does nothing to a terminal, whatever name is in it. */
+static void hide_control(char *text)
+{
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < 0x20 || *text == 0x7f) {
+            *text = '?';
+        }
+    }
+}
+
 void log_write(enum log_level level, const char *format, ...)
 {
     char line[LINE_MAX_BYTES * ESCAPED_BYTES_MAX + 128], time[32];
@@ -214,6 +224,7 @@ void log_write(enum log_level level, const char *format, ...)
         memcpy(end, "\"}\n", 3);
         write_line(line, (size_t)(end + 3 - line));
     } else {
+        hide_control(text);
         write_line(line, (size_t)snprintf(line, sizeof line, "%s %-5s %s\n", time,
                                           level_names[level], text));
     }

@@ -51,6 +51,15 @@ static void test_a_line_has_time_level_and_text(void **state)
     regfree(&want);
 }
 
+static void test_control_bytes_are_not_written(void **state)
+{
+    (void)state;
+    empty();
+    log_error("cannot listen on unix:%s", "/a\033[1m\nb\x7f\xc3\xa9");
+    slurp(path);
+    assert_non_null(strstr(text, " error cannot listen on unix:/a?[1m?b?\xc3\xa9\n"));
+}
+
 static void test_only_levels_asked_for_are_written(void **state)
 {
     (void)state;
@@ -247,6 +256,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_line_has_time_level_and_text),
         cmocka_unit_test(test_a_line_of_json_is_escaped),
+        cmocka_unit_test(test_control_bytes_are_not_written),
         cmocka_unit_test(test_only_levels_asked_for_are_written),
         cmocka_unit_test(test_a_long_line_is_cut_and_still_ends),
         cmocka_unit_test(test_after_a_move_lines_go_to_the_new_file),
