@@ -464,6 +464,11 @@ class Daemon:
     def signal(self, number):
         self.process.send_signal(number)
 
+    def processor_s(self):
+        """What it has taken of a processor so far."""
+        stat = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
+        return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
     def kill(self):
         self.must_stop = False
         if self.is_running():

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from harness import wait_until
+from harness import SLOW, wait_until
 from test_backend_support import HANDSHAKE
 
 PATIENT = {"timeout_ms": 60000, "connect_timeout_ms": 60000}
@@ -190,3 +190,18 @@ def test_time_does_not_run_while_the_client_is_waited_for(conn):
         assert conn.line().startswith(b"VALUE l%d 0 " % n)
         assert conn.line().startswith(b"%d-0000-" % n)
     assert conn.lines(2) == [b"END", b"MN"]
+
+
+@pytest.mark.slow
+@pytest.mark.config(proxy={"threads": 1, "deadline_ms": 60000})
+def test_what_many_requests_of_many_lists_take(daemon):
+    """The lists of a request are asked for a few at a time, all with the deadline of the request:
+    where that stands among those of others is not searched for each of them."""
+    conns = [daemon.conn(timeout_s=60 * SLOW) for _ in range(40)]
+    before_s = daemon.processor_s()
+    for n, conn in enumerate(conns):
+        conn.send("llen " + " ".join(f"{n}-{i}" for i in range(8000)) + "\r\n")
+    for conn in conns:
+        assert set(conn.lines(8000)) == {b"0"}
+        conn.close()
+    assert daemon.processor_s() - before_s < 3 * SLOW

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """lgetx, linter, lunion, ldiff and their counts: several lists at one instant."""
 
-import os
-import pathlib
 import random
 
 import pytest
@@ -54,11 +52,6 @@ def check(conn, names, contents, rng=None):
             assert conn.line() == b"STORED"
     expected = [(name, items) for name, items in zip(names, lists) if items]
     assert each(conn, f"lgetx {keys}") == expected
-
-
-def processor_s(daemon):
-    fields = pathlib.Path(f"/proc/{daemon.process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_they_are_counted_as_reads_of_each_list(conn):
@@ -125,10 +118,10 @@ def test_what_a_union_of_many_lists_takes(daemon, conn):
     names = [f"u-{n}" for n in range(1024)]
     conn.send("".join(f"ladd {name} item-{n}\r\n" for n, name in enumerate(names)))
     assert set(conn.lines(len(names))) == {b"STORED"}
-    before_s = processor_s(daemon)
+    before_s = daemon.processor_s()
     for _ in range(10):
         assert conn.cmd(f"lunionlen {' '.join(names)}") == b"1024"
-    assert processor_s(daemon) - before_s < 2 * SLOW
+    assert daemon.processor_s() - before_s < 2 * SLOW
 
 
 @pytest.mark.config(proxy={"max_read_lists": 8}, **{"lists none-": {"delimiter": "none"}})

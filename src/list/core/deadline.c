@@ -16,18 +16,34 @@ static uint64_t next_us(const struct engine *e)
     return a_us < b_us ? a_us : b_us;
 }
 
+/* Where it goes in the queue when that is not the end: behind the one that is returned, or NULL. */
+static RARE struct list_call *place_of(struct due_queue *queue, const struct list_call *call)
+{
+    struct list_call *before = TAILQ_LAST(queue, due_queue), *sibling = call->session->newest_due;
+    /* The keys of one request have the time of all, and come a few at a time: behind them there
+     * are those of all requests that have come since. */
+    if (sibling != NULL && sibling->due_in == queue && sibling->deadline_us == call->deadline_us) {
+        return sibling;
+    }
+    while (before != NULL && before->deadline_us > call->deadline_us) {
+        before = TAILQ_PREV(before, due_queue, due);
+    }
+    return before;
+}
+
 void deadline_start(struct engine *e, struct list_call *call)
 {
     struct due_queue *queue = queue_of(e, call);
     if (call->deadline_us == 0 || call->due_in != NULL) {
         return;
     }
-    call->due_in = queue;
     /* Nearly all calls have the same time, so that the last place is the right one. */
     struct list_call *before = TAILQ_LAST(queue, due_queue);
-    while (before != NULL && before->deadline_us > call->deadline_us) {
-        before = TAILQ_PREV(before, due_queue, due);
+    if (before != NULL && before->deadline_us > call->deadline_us) {
+        before = place_of(queue, call);
     }
+    call->due_in = queue;
+    call->session->newest_due = call;
     if (before == NULL) {
         TAILQ_INSERT_HEAD(queue, call, due);
     } else {
@@ -41,10 +57,16 @@ void deadline_start(struct engine *e, struct list_call *call)
 
 void deadline_stop(struct list_call *call)
 {
-    if (call->due_in != NULL) {
-        TAILQ_REMOVE(call->due_in, call, due);
-        call->due_in = NULL;
+    if (call->due_in == NULL) {
+        return;
     }
+    if (call->session->newest_due == call) {
+        struct list_call *before = TAILQ_PREV(call, due_queue, due);
+        bool is_sibling = before != NULL && before->session == call->session;
+        call->session->newest_due = is_sibling ? before : NULL;
+    }
+    TAILQ_REMOVE(call->due_in, call, due);
+    call->due_in = NULL;
 }
 
 void deadline_renew(struct engine *e, struct list_call *call)

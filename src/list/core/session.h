@@ -33,6 +33,7 @@ struct list_session {
     /* The engine's. */
     uint64_t mark;
     uint64_t phase;
+    struct list_call *newest_due; /* of the calls that have a deadline, or NULL */
     uint64_t charged_bytes;
     LIST_HEAD(, list_call) charged;   /* the calls that these are of */
     struct list_call *joint;          /* reads several lists, and has been started; or NULL */
