@@ -516,17 +516,19 @@ def test_comparisons_of_large_lists_wait_for_each_other(daemon, request_):
 
 @pytest.mark.slow
 @pytest.mark.config(
-    **small(64, deadline_ms=60000), **{"pool main": {"timeout_ms": 60000}}
+    **small(64, deadline_ms=60000),
+    **{"pool main": {"timeout_ms": 60000}, "lists signed-": {"dialect": "signed"}},
 )
 @pytest.mark.parametrize("verb", ["lgetx", "lunion", "lunionstore made"])
-@pytest.mark.parametrize("key", ["one", "none"])
+@pytest.mark.parametrize("key", ["one", "none", "signed"])
 def test_reads_of_many_small_lists_wait_for_each_other(daemon, verb, key):
     """Looks at a thousand lists take some megabytes, whatever these hold: clients that all ask at once
     wait for each other, and none is closed."""
     names = " ".join(f"{key}-{n}" for n in range(1000))
     with daemon.conn() as conn:
-        conn.send("".join(f"ladd one-{n} item\r\n" for n in range(1000)))
-        assert set(conn.lines(1000)) == {b"STORED"}
+        if key != "none":
+            conn.send("".join(f"ladd {key}-{n} item\r\n" for n in range(1000)))
+            assert set(conn.lines(1000)) == {b"STORED"}
     conns = [daemon.conn(timeout_s=60 * SLOW) for _ in range(40)]
     for conn in conns:
         conn.send(f"{verb} {names}\r\nmn\r\n")

@@ -19,8 +19,10 @@
 #define ROUNDS_MAX 10
 /* What takes less than this part of a worker's share of memory_limit_bytes waits for no turn. */
 #define TURN_PART 64
-/* What looking at a list takes, as measured, with what a short one holds and its answer. */
+/* What looking at a list takes, as measured, with what a short one holds and its answer; of one in
+ * another layout, where two looks hold its items. */
 #define LOOK_BYTES 4096u
+#define LOOKS_BYTES 16384u
 /* Looks whether another worker has made room. */
 #define TURN_PAUSE_US 1000u
 
@@ -130,14 +132,9 @@ struct view *source_view(struct source *s)
 
 /* The tag of a probe or a write is the number of its source. */
 
-static uint64_t looks_bytes(const struct joint *j)
-{
-    return j->source_count * LOOK_BYTES;
-}
-
 uint64_t joint_bytes(const struct joint *j)
 {
-    return j->memory_bytes + looks_bytes(j);
+    return j->memory_bytes + j->looks_bytes;
 }
 
 static void charge(struct joint *j)
@@ -165,6 +162,7 @@ void joint_init(struct engine *e, struct joint *j, struct op *op, struct list_ca
         }
         if (at == j->source_count) {
             source_init(&j->sources[j->source_count++], list, i);
+            j->looks_bytes += list->is_native ? LOOK_BYTES : LOOKS_BYTES;
         }
         j->args[j->arg_count++] = at;
     }
@@ -608,7 +606,7 @@ static enum progress turn_step(struct engine *e, struct joint *j)
  * the other one waits for. */
 static void ask_for_more(struct engine *e, struct joint *j)
 {
-    uint64_t bytes = u64_sum(looks_bytes(j), expected_bytes(j));
+    uint64_t bytes = u64_sum(j->looks_bytes, expected_bytes(j));
     if (bytes / 2 > j->reserve_bytes) {
         joint_leave_turn(e, j);
         j->reserve_bytes = bytes;
@@ -626,7 +624,7 @@ enum progress joint_instant_step(struct engine *e, struct joint *j, const struct
         fail(j, JOINT_FAILED, "busy: the lists' runs change faster than they can be read");
         CO_RETURN(co);
     }
-    j->reserve_bytes = j->reserved ? j->reserve_bytes : looks_bytes(j);
+    j->reserve_bytes = j->reserved ? j->reserve_bytes : j->looks_bytes;
     CO_CALL(co, turn_step(e, j));
     if (j->over) {
         CO_RETURN(co);

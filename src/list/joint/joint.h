@@ -74,7 +74,8 @@ struct joint {
     size_t source_count;
     size_t *args; /* the source of each list of the call */
     size_t arg_count;
-    size_t memory_bytes; /* of both, and of all items */
+    size_t memory_bytes;  /* of both, and of all items */
+    uint64_t looks_bytes; /* what its looks are expected to take */
     unsigned tries, rounds;
     size_t alone; /* the source that is looked at behind the others */
     bool changed;
