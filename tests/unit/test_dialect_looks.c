@@ -32,10 +32,16 @@ static void answer_logs(struct script *s, const char *a, const char *b, uint64_t
     answer_cas(s, BE_GET, "k.active", pointer_cas == 1 ? "k.a" : "k.b", pointer_cas);
 }
 
-static void confirm_logs(struct script *s, const char *b, uint64_t pointer_cas)
+static void confirm_others(struct script *s, const char *b, uint64_t pointer_cas)
 {
     answer_cas(s, BE_SIZE, "k.b", b, 1);
     answer_cas(s, BE_SIZE, "k.active", "k.a", pointer_cas);
+}
+
+static void confirm_logs(struct script *s, uint64_t a_cas, const char *b, uint64_t pointer_cas)
+{
+    answer_cas(s, BE_SIZE, "k.a", "", a_cas);
+    confirm_others(s, b, pointer_cas);
 }
 
 /* A list that the worker knows, whose log never was a copy. */
@@ -61,7 +67,7 @@ static void test_a_log_may_have_been_emptied_since_the_pointer_was_read(void **s
     know_the_list(s);
     script_submit(s, LIST_LEN, NULL, 0);
     answer_logs(s, "+late", NULL, 1);
-    confirm_logs(s, copy, 2);
+    confirm_logs(s, 1, copy, 2);
     for (unsigned look = 0; look < 3; look++) {
         answer_logs(s, "+late", copy, 2);
     }
@@ -75,9 +81,44 @@ static void test_a_log_that_grows_is_confirmed(void **state)
     know_the_list(s);
     script_submit(s, LIST_LEN, NULL, 0);
     answer_logs(s, "+x+y+z", NULL, 1);
-    confirm_logs(s, NULL, 1);
+    confirm_logs(s, 1, NULL, 1);
     script_expect_done(s, LIST_OK);
     assert_int_equal(s->call.number, 3);
+    script_submit(s, LIST_LEN, NULL, 0);
+    answer_logs(s, "+x+y+z", NULL, 1);
+    confirm_logs(s, 2, NULL, 1);
+    answer_cas(s, BE_GET, "k.a", "+x+y+z+v", 2);
+    confirm_others(s, NULL, 1);
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(s->call.number, 4);
+}
+
+/* k.a was read before a folding by others wrote into it what k.b held, and k.b behind that. */
+static void test_a_log_may_have_taken_over_the_other_since_it_was_read(void **state)
+{
+    static const char taken[] = "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x+y"
+                                "+@2:9c1f0a77d3b2e845-@2:9c1f0a77d3b2e845";
+    struct script *s = *state;
+    begin(s, DIALECT_FLIP);
+    s->rig.config->pools[0].connections = 2;
+    script_submit(s, LIST_LEN, NULL, 0);
+    for (unsigned look = 0; look < 3; look++) {
+        answer_logs(s, "+x", "+y", 1);
+    }
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(s->call.number, 2);
+    script_submit(s, LIST_LEN, NULL, 0);
+    answer_cas(s, BE_GET, "k.a", "+x", 1);
+    answer_cas(s, BE_GET, "k.b", "", 3);
+    answer_cas(s, BE_GET, "k.active", "k.a", 1);
+    answer_cas(s, BE_SIZE, "k.a", "", 2);
+    answer_cas(s, BE_SIZE, "k.b", "", 3);
+    answer_cas(s, BE_SIZE, "k.active", "k.a", 1);
+    answer_cas(s, BE_GET, "k.a", taken, 2);
+    answer_cas(s, BE_SIZE, "k.b", "", 3);
+    answer_cas(s, BE_SIZE, "k.active", "k.a", 1);
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(s->call.number, 2);
 }
 
 /* One connection, which is lost with the question after k.a sent and the others not: they go first
@@ -94,7 +135,7 @@ static void test_a_question_that_was_repeated_is_out_of_order(void **state)
     answer_cas(s, BE_GET, "k.b", NULL, 1);
     answer_cas(s, BE_GET, "k.active", "k.a", 1);
     answer_cas(s, BE_GET, "k.a", "+late", 2);
-    confirm_logs(s, copy, 2);
+    confirm_logs(s, 2, copy, 2);
     for (unsigned look = 0; look < 3; look++) {
         answer_logs(s, "+late", copy, 2);
     }
@@ -120,6 +161,7 @@ static void test_a_log_may_have_been_removed_since_the_other_was_read(void **sta
     script_submit(s, LIST_LEN, NULL, 0);
     answer_cas(s, BE_GET, "k.a", "+late", 2);
     answer_cas(s, BE_GET, "k.b", NULL, 1);
+    answer_cas(s, BE_SIZE, "k.a", "", 2);
     answer_cas(s, BE_SIZE, "k.b", copy, 1);
     for (unsigned look = 0; look < 3; look++) {
         answer_cas(s, BE_GET, "k.a", "+late", 2);
@@ -198,6 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         script_test(test_a_log_may_have_been_emptied_since_the_pointer_was_read),
         script_test(test_a_log_that_grows_is_confirmed),
+        script_test(test_a_log_may_have_taken_over_the_other_since_it_was_read),
         script_test(test_a_question_that_was_repeated_is_out_of_order),
         script_test(test_a_log_may_have_been_removed_since_the_other_was_read),
         script_test(test_a_deletion_is_not_done_by_a_look_that_may_be_wrong),

@@ -356,13 +356,13 @@ void two_logs_begin_look(struct work *w)
     (void)work_add_cell(w, CELL_A, 0);
     (void)work_add_cell(w, CELL_B, 0);
     two_logs_own(w)->life_before = two_logs_list(w->op.list)->life;
-    two_logs_own(w)->confirmed = false;
+    two_logs_own(w)->confirming = CONFIRM_NOT;
 }
 
 /* Only a log that began as a copy has a number. One without that seems to be all there is may have
- * been emptied or removed since the other items were read, and got its entries late. So these must
- * be the same behind the reading of it, unless one connection has answered, or two looks have found
- * the same. */
+ * been emptied or removed since the others were read, and got its entries late; or others may have
+ * put into it what they held, and emptied them, since it was read. So at some moment all must have
+ * been as they were read, unless one connection has answered, or two looks have found the same. */
 static bool needs_confirmation(const struct engine *e, const struct work *w)
 {
     const struct two_logs *logs = w->own;
@@ -370,14 +370,27 @@ static bool needs_confirmation(const struct engine *e, const struct work *w)
            two_logs_number(w, logs->active) == 0 && !work_read_in_order(e, w);
 }
 
-static enum look ask_again(struct work *w)
+static enum look confirm(struct work *w, enum confirming what)
 {
-    two_logs_own(w)->confirmed = true;
+    struct two_logs *logs = w->own;
+    logs->confirming = what;
     for (size_t i = 0; i < w->cell_count; i++) {
-        w->cells[i].check = (int)i != two_logs_own(w)->active;
+        w->cells[i].check =
+            what == CONFIRM_ALL || (what == CONFIRM_OTHERS && (int)i != logs->confirmed);
     }
     w->next_cell = 0;
     return LOOK_MORE;
+}
+
+/* Something has changed since it was read. The active log may grow all the time. */
+static enum look look_at_change(struct work *w)
+{
+    const struct two_logs *logs = w->own;
+    bool grown = logs->confirming == CONFIRM_ALL;
+    for (size_t i = 0; i < w->cell_count; i++) {
+        grown = grown && (w->cells[i].state == CELL_UNREAD) == ((int)i == logs->confirmed);
+    }
+    return grown ? confirm(w, CONFIRM_GROWN) : LOOK_AGAIN;
 }
 
 void two_logs_forget(struct list *list)
@@ -391,16 +404,21 @@ enum look two_logs_look(struct engine *e, struct work *w)
     struct slice active = two_logs_text(w, logs->active);
     size_t entries = 0;
     if (!work_all_read(w)) {
-        return LOOK_AGAIN; /* it has changed since it was read */
+        return look_at_change(w);
     }
     logs->state = state_of(w);
-    if (!logs->confirmed) {
+    if (logs->confirming == CONFIRM_NOT) {
         if (!is_same_life(w) || is_torn(w)) {
             return LOOK_AGAIN;
         }
         if (needs_confirmation(e, w)) {
-            return ask_again(w);
+            logs->confirmed = logs->active;
+            return confirm(w, CONFIRM_ALL);
         }
+    } else if (logs->active != logs->confirmed) {
+        return LOOK_AGAIN;
+    } else if (logs->confirming == CONFIRM_GROWN) {
+        return confirm(w, CONFIRM_OTHERS);
     }
     if (logs->state == TWO_LOGS_REST) {
         entries = fold_log(w, active);
@@ -677,15 +695,6 @@ static void take_in(struct engine *e, struct work *w)
     block_unref(&value);
 }
 
-static void reopen(struct engine *e, struct work *w)
-{
-    struct slice text = two_logs_text(w, two_logs_own(w)->active);
-    struct block *value = block_new(text.len);
-    block_append(&value, text.p, text.len);
-    cell_write(e, &w->op, &w->cells[two_logs_own(w)->active], value, 0);
-    block_unref(&value);
-}
-
 /* Another proxy's copy that was found and made active may leave much to fold. */
 static bool is_due(const struct work *w)
 {
@@ -699,7 +708,7 @@ static bool write_next(struct engine *e, struct work *w)
     struct slice active = two_logs_text(w, logs->active);
     logs->step = TWO_LOGS_STEP;
     if (two_logs_closed(w, logs->active)) {
-        reopen(e, w);
+        two_logs_reopen(e, w);
     } else if (logs->state == TWO_LOGS_UNKNOWN && !two_logs_have_pointer(w->op.list) &&
                !two_logs_closed(w, 1 - logs->active)) {
         /* Else the active one would become a copy in the making of the other. */

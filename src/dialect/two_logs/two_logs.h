@@ -53,8 +53,14 @@ struct two_logs {
     uint64_t seen_settlement;    /* of the look before */
     uint64_t last_version;       /* of the look before, and how many in a row were the same */
     unsigned same_looks;
-    bool confirmed; /* of a look: what is not the active log was asked about once more */
-    uint64_t own;   /* the generation of the copy that this operation made */
+    enum confirming {
+        CONFIRM_NOT,
+        CONFIRM_ALL,    /* a look asks about all items once more */
+        CONFIRM_GROWN,  /* the active log has changed since: it is read again, */
+        CONFIRM_OTHERS, /* and the others are asked about behind that */
+    } confirming;
+    int confirmed; /* the log that was active when that began */
+    uint64_t own;  /* the generation of the copy that this operation made */
     enum {
         TWO_LOGS_STEP,
         TWO_LOGS_SWITCH
@@ -92,6 +98,9 @@ struct slice two_logs_behind_marks(const struct list *list, struct slice text);
 void two_logs_begin_look(struct work *w);
 /* The look's end: two_logs_own(w)->active is set by the caller. */
 enum look two_logs_look(struct engine *e, struct work *w);
+
+/* marker.c: writes the active log, which is closed, without its marks. */
+void two_logs_reopen(struct engine *e, struct work *w);
 
 /* Of the table: changes go to the log that is known to be active. */
 work_step two_logs_change, two_logs_rewrite;
