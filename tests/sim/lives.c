@@ -244,12 +244,22 @@ static void touch_item(struct sim_world *w, unsigned server, struct item *item, 
     item->expires_s = end_s;
 }
 
+/* The moment until which an item was to live that is gone at once, since its proxy has slept beyond
+ * it; -1: there was none. */
+static int64_t over_by_now(const struct sim_world *w, const struct message *m)
+{
+    int64_t exptime = m->flight.request.be.exptime;
+    bool is_over = exptime > EXPTIME_RELATIVE_MAX_S && exptime <= w->clocks_s[m->flight.server];
+    return is_over ? exptime : -1;
+}
+
 /* Rewriting keeps the very second of the server's clock, or renews it. By hand it is not kept. What
  * is made without a time is given one at once by another client. */
 void lives_check(struct sim_world *w, const struct message *m)
 {
     struct item *item = item_of(w, m);
     int64_t at_s = item == NULL ? -1 : item->expires_s;
+    int64_t meant_s = item == NULL ? over_by_now(w, m) : at_s;
     bool begins = m->flight.request.be.verb == BE_ADD ||
                   (m->flight.request.be.verb == BE_CAS && m->was_absent && item != NULL &&
                    !says_absent(item));
@@ -259,10 +269,10 @@ void lives_check(struct sim_world *w, const struct message *m)
     } else if (touch != NULL && (begins || m->flight.request.be.verb == BE_CAS)) {
         check_given(w, m, touch, at_s);
     } else if (m->flight.request.be.verb == BE_CAS && m->proxy != NULL && !begins) {
-        check_rewritten(w, m, at_s);
-    } else if (begins && m->proxy != NULL && !begins_well(w, m, at_s)) {
+        check_rewritten(w, m, meant_s);
+    } else if (begins && m->proxy != NULL && !begins_well(w, m, meant_s)) {
         sim_violation("%.*s was made to expire at %lld", SLICE_ARGS(flight_key(&m->flight)),
-                      (long long)at_s);
+                      (long long)meant_s);
     }
     if (w->p.dialect == DIALECT_NATIVE && !sim_loses(w)) {
         struct slice list = slice_of(w->oracle.list[m->list].key);

@@ -449,7 +449,8 @@ static void note_end(struct oracle *o, unsigned list, const struct list_request 
     struct slice key = slice_of(o->list[list].head_key);
     struct ids none = {0};
     bool pair = o->format != NULL && o->format->dialect == DIALECT_PAIRED;
-    if (request->be.verb == BE_CAS && !pair && cluster_head(&o->cluster, key, now_s) == NULL) {
+    bool writes = request->be.verb == BE_CAS || request->be.verb == BE_ADD;
+    if (writes && !pair && cluster_head(&o->cluster, key, now_s) == NULL) {
         oracle_set_current(o, list, false, &none);
         ids_clear(&o->list[list].adds);
         ids_clear(&o->list[list].deletes);
