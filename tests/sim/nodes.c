@@ -237,7 +237,7 @@ static void serve(struct sim_world *w, struct message *m)
     }
     s->at_work = m;
     uint64_t at_us = w->base.now_us + 1 + rng_below(&n->rng, 4 * w->p.delay_us);
-    message_arrives_late(w, m, at_us);
+    sim_arrives_late(m->proxy, at_us);
     events_plan(&w->events, at_us, EVENT_SERVED, m, 0);
 }
 

@@ -2,6 +2,7 @@
 /*
  * Proxies and their connections. Each connection is first in, first out; when it breaks, what has
  * not arrived is lost from some point on, no reply comes any more, and the proxy notices later.
+ * What it had not sent yet goes over the next one, in front of all that is asked for meanwhile.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +61,10 @@ void message_send(struct sim_world *w, struct message *m)
 {
     struct connection *c = &m->proxy->connections[m->flight.server];
     m->flight.epoch = m->proxy->base.epochs[m->flight.server];
+    m->waits = !c->up && c->waits;
+    if (m->waits) {
+        return; /* for connection_up */
+    }
     if (!c->up) {
         answer_locally(w, m, BE_DOWN, "backend s down");
     } else if (flight_is_stale(&m->flight)) {
@@ -302,9 +307,9 @@ void message_execute(struct sim_world *w, struct message *m)
     }
 }
 
-void message_arrives_late(struct sim_world *w, const struct message *m, uint64_t at_us)
+void sim_arrives_late(struct sim_proxy *p, uint64_t at_us)
 {
-    struct sim_proxy *p = m->proxy;
+    struct sim_world *w = p->world;
     if (p->last_arrival_us < at_us) {
         p->last_arrival_us = at_us;
     }
@@ -341,7 +346,7 @@ static bool held_up(struct sim_world *w, struct message *m)
     }
     m->was_held = true;
     c->held_us = until_us > c->held_us ? until_us : c->held_us + 1;
-    message_arrives_late(w, m, c->held_us);
+    sim_arrives_late(m->proxy, c->held_us);
     events_plan(&w->events, c->held_us, EVENT_ARRIVE, m, 0);
     return true;
 }
@@ -416,7 +421,7 @@ static void drop_some(struct sim_proxy *p, unsigned server, bool all)
     TAILQ_FOREACH(f, &p->base.flights, link)
     {
         struct message *m = (struct message *)f;
-        if (f->server == server) {
+        if (f->server == server && !m->waits) {
             drop = drop || rng_below(&p->connections[server].rng, 3) == 0;
             m->dropped = m->dropped || drop;
         }
@@ -437,40 +442,105 @@ void connection_break(struct sim_proxy *p, unsigned server, bool may_arrive)
                 p, server | p->life << 8);
 }
 
+/* Was it not sent yet? Then it goes over the next connection, as another message: this one is lost,
+ * wherever it was thought to be. */
+static void keep_for_next(struct sim_proxy *p, struct message *m)
+{
+    struct message *again = malloc(sizeof *again);
+    CHECK(again != NULL);
+    *again = *m;
+    again->flight.request.be.key.p = again->flight.request.key;
+    TAILQ_INSERT_BEFORE(&m->flight, &again->flight, link);
+    TAILQ_REMOVE(&p->base.flights, &m->flight, link);
+    m->flight.original = NULL;
+    m->flight.request.be.block = NULL;
+    m->purpose.calls = NULL;
+    message_release(m);
+    again->holds = 1;
+    again->connected = again->dropped = again->was_held = false;
+}
+
+/* The last of what is dropped, of which the server can know nothing. A CAS does not go over another
+ * connection than the one that has brought its number: it waits to be told so. */
+static void keep_unsent(struct sim_proxy *p, unsigned server)
+{
+    struct flight *f, *next;
+    bool unsent = false;
+    for (f = TAILQ_FIRST(&p->base.flights); f != NULL; f = next) {
+        struct message *m = (struct message *)f;
+        next = TAILQ_NEXT(f, link);
+        if (f->server != server || !m->connected || !m->dropped || f->executed) {
+            continue;
+        }
+        unsent = unsent || rng_below(&p->connections[server].rng, 2) == 0;
+        m->waits = unsent;
+        if (unsent && f->request.be.epoch == 0) {
+            keep_for_next(p, m);
+        }
+    }
+}
+
 void connection_lost(struct sim_proxy *p, unsigned server)
 {
     struct sim_world *w = p->world;
     struct connection *c = &p->connections[server];
     struct flight *f, *next;
+    uint64_t up_us = w->base.now_us + 1 + rng_below(&c->rng, 3 * w->p.delay_us);
     c->broken = false;
     c->up = false;
+    c->waits = w->p.couchbase == COUCHBASE_NOT && rng_below(&c->rng, 2) == 0;
+    if (c->waits) {
+        keep_unsent(p, server);
+        sim_arrives_late(p, up_us);
+    }
     for (f = TAILQ_FIRST(&p->base.flights); f != NULL; f = next) {
         struct message *m = (struct message *)f;
         next = TAILQ_NEXT(f, link);
         if (f->server == server && m->connected && f->epoch == p->base.epochs[server]) {
             block_unref(&m->flight.reply.block);
-            m->flight.reply = (struct be_reply){.status = BE_LOST,
-                                                .text = "connection to s lost, outcome unknown"};
+            m->flight.reply =
+                m->waits ? (struct be_reply){.status = BE_EXISTS}
+                         : (struct be_reply){.status = BE_LOST,
+                                             .text = "connection to s lost, outcome unknown"};
             give_back(m);
         }
     }
-    events_plan(&w->events, w->base.now_us + 1 + rng_below(&c->rng, 3 * w->p.delay_us), EVENT_UP, p,
-                server | p->life << 8);
+    events_plan(&w->events, up_us, EVENT_UP, p, server | p->life << 8);
     sim_proxy_turn(p);
+}
+
+void connection_late(struct sim_proxy *p, unsigned server, uint64_t at_us)
+{
+    if (p->connections[server].waits) {
+        sim_arrives_late(p, at_us);
+    }
 }
 
 static void connection_begin(struct sim_proxy *p, unsigned server)
 {
     struct connection *c = &p->connections[server];
     c->up = true;
-    c->broken = false;
+    c->broken = c->waits = false;
     c->last_arrival_us = c->last_reply_us = p->world->base.now_us;
 }
 
 void connection_up(struct sim_proxy *p, unsigned server)
 {
+    struct connection *c = &p->connections[server];
+    struct flight *f;
+    bool waited = c->waits;
     proxy_connect(&p->world->base, &p->base, server);
     connection_begin(p, server);
+    TAILQ_FOREACH(f, &p->base.flights, link)
+    {
+        struct message *m = (struct message *)f;
+        if (f->server == server && m->waits) {
+            message_send(p->world, m);
+        }
+    }
+    if (waited) {
+        sim_arrives_late(p, c->last_arrival_us);
+    }
 }
 
 /* ---- proxies ---- */

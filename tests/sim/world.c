@@ -148,10 +148,14 @@ static bool postponed(struct sim_world *w, const struct event *event, const stru
 static void connection_event(struct sim_world *w, const struct event *event)
 {
     struct sim_proxy *p = event->what;
-    if (p->base.engine == NULL || p->life != event->number >> 8 || postponed(w, event, p)) {
+    unsigned server = event->number & 0xff;
+    if (p->base.engine == NULL || p->life != event->number >> 8) {
         return;
     }
-    unsigned server = event->number & 0xff;
+    if (postponed(w, event, p)) {
+        connection_late(p, server, p->paused_until_us);
+        return;
+    }
     if (event->kind == EVENT_LOST) {
         connection_lost(p, server);
     } else {

@@ -25,6 +25,7 @@ struct connection {
     uint64_t held_us; /* when the last of those arrives that a stalled server has kept waiting */
     bool up;
     bool broken; /* the proxy has not noticed yet */
+    bool waits;  /* until the next one is up, what is not sent; else it is refused meanwhile */
     uint64_t last_arrival_us, last_reply_us;
 };
 
@@ -37,6 +38,7 @@ struct message {
     bool dropped;   /* will not reach the server */
     bool was_held;  /* by a stalled server */
     bool connected; /* went out over the connection */
+    bool waits;     /* for the next connection */
     struct purpose purpose;
     int list;       /* -1: not about a list */
     int moved_list; /* is_own: which one it is about; -1: none that the oracle knows */
@@ -233,8 +235,8 @@ void message_send(struct sim_world *w, struct message *m);
 /* The server carries it out. */
 void message_execute(struct sim_world *w, struct message *m);
 void message_arrive(struct sim_world *w, struct message *m);
-/* The server takes it, or is done with it, only then. */
-void message_arrives_late(struct sim_world *w, const struct message *m, uint64_t at_us);
+/* A server takes what the proxy has sent, or is done with it, only then. */
+void sim_arrives_late(struct sim_proxy *proxy, uint64_t at_us);
 void message_deliver(struct sim_world *w, struct message *m);
 /* Before the request is executed: in which seconds its item was to expire since it was written
  * last. More than one when a client has touched it since: a touch in the moment of a rewriting may
@@ -247,6 +249,8 @@ void sim_proxy_settle(struct sim_proxy *proxy);
 /* The connection is gone; some of what is on its way still arrives when may_arrive. */
 void connection_break(struct sim_proxy *proxy, unsigned server, bool may_arrive);
 void connection_lost(struct sim_proxy *proxy, unsigned server);
+/* Its next one is up only then. */
+void connection_late(struct sim_proxy *proxy, unsigned server, uint64_t at_us);
 void connection_up(struct sim_proxy *proxy, unsigned server);
 
 /* purpose.c: of a request that is sent now. */
