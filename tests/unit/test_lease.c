@@ -31,6 +31,21 @@ static void test_lease_of_nothing(void **state)
     assert_int_equal(metric_get(&s->rig.metrics, METRIC_list_leases), 1);
 }
 
+/* What no head can name would make one that no proxy can read. */
+static void test_lease_of_a_proxy_whose_clock_is_wrong(void **state)
+{
+    struct script *s = *state;
+    char value[64];
+    s->rig.now.wall_s = INT64_C(99999999999);
+    ask_lease(s, 10);
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    struct list_request *request = rig_take(&s->rig, BE_ADD, "k#");
+    snprintf(value, sizeof value, "%.*s", SLICE_ARGS(request->be.value));
+    rig_answer(&s->rig, request, BE_STORED, NULL, -1);
+    script_expect_done(s, LIST_OK);
+    assert_non_null(strstr(value, ".9999999999\n"));
+}
+
 static void test_lease_that_another_client_has(void **state)
 {
     struct script *s = *state;
@@ -144,6 +159,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         refuse_test(test_lease_of_nothing),
+        refuse_test(test_lease_of_a_proxy_whose_clock_is_wrong),
         refuse_test(test_lease_that_another_client_has),
         refuse_test(test_lease_that_is_over),
         refuse_test(test_lease_beside_names_does_not_expire),

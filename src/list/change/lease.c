@@ -69,8 +69,9 @@ static void emit_lease(struct engine *e, struct op_lease *l)
     layout_make_absent(&layout);
     l->token = version_of_hash(rng_unique(e->rng)); /* so that every client can give it back */
     layout.marks.lease = l->token;
-    /* The second that has begun does not count. */
-    layout.marks.lease_until_s = e->now.wall_s + seconds + 1;
+    /* The second that has begun does not count. Beyond what a head can name, a clock is wrong. */
+    int64_t until_s = e->now.wall_s + seconds + 1;
+    layout.marks.lease_until_s = until_s < LEASE_UNTIL_MAX_S ? until_s : LEASE_UNTIL_MAX_S;
     block_append(&layout.log, head->log.p, head->log.len);
     struct block *value = layout_value(&layout);
     bool names = head->garbage_count > 0 || head->announcements.len > 0 || head->residue != NULL;
