@@ -8,6 +8,9 @@
 
 #include <cmocka.h>
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "support_engine.h"
 
 static void begin(struct script *s, enum list_dialect dialect)
@@ -171,6 +174,33 @@ static void test_a_log_may_have_been_removed_since_the_other_was_read(void **sta
     assert_int_equal(s->call.number, 3);
 }
 
+/* k.b, made by a writer who was late, was read before it was closed and k.a took over what it held.
+ * So k.a, the active log, looks like a copy that is being made of k.b. */
+static void test_a_log_that_was_taken_over_is_not_the_active_one(void **state)
+{
+    static const char late[] = "+late";
+    struct script *s = *state;
+    char taken[160];
+    uint64_t hash = hash_stable(slice_of(late), hash_stable(slice_of(late), 0));
+    snprintf(taken, sizeof taken,
+             "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x+y+late+@5:%016" PRIx64 "-@5:%016" PRIx64,
+             hash, hash);
+    begin(s, DIALECT_MARKER);
+    s->rig.config->pools[0].connections = 2;
+    script_submit(s, LIST_LEN, NULL, 0);
+    answer_cas(s, BE_GET, "k.a", taken, 2);
+    answer_cas(s, BE_GET, "k.b", late, 1);
+    answer_cas(s, BE_SIZE, "k.a", "", 2);
+    answer_cas(s, BE_SIZE, "k.b", "", 2);
+    answer_cas(s, BE_GET, "k.b", "^+late", 2);
+    for (unsigned look = 0; look < 2; look++) {
+        answer_cas(s, BE_GET, "k.a", taken, 2);
+        answer_cas(s, BE_GET, "k.b", "^+late", 2);
+    }
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(s->call.number, 3);
+}
+
 /* ---- paired ---- */
 
 #define MARK "@5d0c81f2a4b69e37"
@@ -243,6 +273,7 @@ int main(void)
         script_test(test_a_log_may_have_taken_over_the_other_since_it_was_read),
         script_test(test_a_question_that_was_repeated_is_out_of_order),
         script_test(test_a_log_may_have_been_removed_since_the_other_was_read),
+        script_test(test_a_log_that_was_taken_over_is_not_the_active_one),
         script_test(test_a_deletion_is_not_done_by_a_look_that_may_be_wrong),
         script_test(test_deletions_that_were_cut_meanwhile_do_not_fit),
     };

@@ -359,15 +359,16 @@ void two_logs_begin_look(struct work *w)
     two_logs_own(w)->confirming = CONFIRM_NOT;
 }
 
-/* Only a log that began as a copy has a number. One without that seems to be all there is may have
- * been emptied or removed since the others were read, and got its entries late; or others may have
- * put into it what they held, and emptied them, since it was read. So at some moment all must have
- * been as they were read, unless one connection has answered, or two looks have found the same. */
+/* Only a log that began as a copy has a number. One without may have been emptied or removed since
+ * the others were read, and got its entries late; or the other one may have taken it over since.
+ * So at some moment all must have been as they were read, unless one connection has answered, or
+ * two looks have found the same. */
 static bool needs_confirmation(const struct engine *e, const struct work *w)
 {
     const struct two_logs *logs = w->own;
-    return logs->state == TWO_LOGS_REST && logs->same_looks < 2 &&
-           two_logs_number(w, logs->active) == 0 && !work_read_in_order(e, w);
+    bool all_there = logs->state == TWO_LOGS_REST || logs->state == TWO_LOGS_COPYING;
+    return all_there && logs->same_looks < 2 && two_logs_number(w, logs->active) == 0 &&
+           !work_read_in_order(e, w);
 }
 
 static enum look confirm(struct work *w, enum confirming what)
@@ -819,7 +820,6 @@ static enum progress append_after_look(struct engine *e, struct work *w,
                                        const struct op_event *event)
 {
     struct co *co = &w->op.co;
-    bool found;
     CO_BEGIN(co);
     CO_CALL(co, work_look(e, w, event));
     if (w->failed || (w->append.create == NULL && w->stored_bytes == 0)) {
@@ -834,8 +834,7 @@ static enum progress append_after_look(struct engine *e, struct work *w,
         }
     }
     /* A log that was found may be gone by now: then another one is active. */
-    found = w->cells[two_logs_own(w)->active].state == CELL_THERE;
-    aim(w, two_logs_own(w)->active, !found);
+    aim(w, two_logs_own(w)->active, w->cells[two_logs_own(w)->active].state != CELL_THERE);
     CO_CALL(co, work_append(e, w, event));
     w->conflict = !w->failed && w->append.status == BE_MISS && w->append.only_there;
     CO_END(co);
