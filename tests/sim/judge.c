@@ -356,6 +356,23 @@ static bool cap_refuses(const struct sim_call *call, const struct version *v)
            oracle_cap_refuses(v->exists ? v : &begun, call);
 }
 
+/* none: no item is in that version; of a damaged list no proxy can know that. */
+static bool put_does_nothing(const struct oracle *o, const struct sim_call *call, uint32_t number,
+                             bool none)
+{
+    const struct list_call *c = &call->call;
+    bool same = oracle_version_is(o, call->list, c->expected, number);
+    bool damaged = oracle_was_damaged(o, call);
+    if (c->status == LIST_NOT_STORED) {
+        bool is_nothing = none && (c->condition == LIST_IF_PRESENT || !damaged);
+        return is_nothing == (c->condition == LIST_IF_PRESENT);
+    }
+    if (c->status == LIST_EXISTS) {
+        return (!none || damaged) && (!same || has_several(o, call, number));
+    }
+    return none;
+}
+
 /* Would the change do nothing in that version, with this outcome? then: the version as it is at
  * that time. */
 static bool does_nothing_now(const struct oracle *o, const struct sim_call *call, uint32_t number,
@@ -383,11 +400,7 @@ static bool does_nothing_now(const struct oracle *o, const struct sim_call *call
         return c->condition == LIST_IF_MISSING && !none;
     }
     if (c->verb == LIST_PUT && c->status != LIST_OK) {
-        bool same = oracle_version_is(o, call->list, c->expected, number);
-        bool is_nothing = none && (c->condition == LIST_IF_PRESENT || !oracle_was_damaged(o, call));
-        return c->status == LIST_NOT_STORED ? is_nothing == (c->condition == LIST_IF_PRESENT)
-               : c->status == LIST_EXISTS   ? !none && (!same || has_several(o, call, number))
-                                            : none;
+        return put_does_nothing(o, call, number, none);
     }
     if (c->verb == LIST_POP) {
         return c->status == LIST_OK && c->number == 0 && v->items.count == 0;
