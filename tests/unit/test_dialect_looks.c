@@ -201,6 +201,37 @@ static void test_a_log_that_was_taken_over_is_not_the_active_one(void **state)
     assert_int_equal(s->call.number, 3);
 }
 
+/* memcached refuses a PREPEND, so the log that was copied is closed by a CAS. What comes late to it
+ * must not look like what the copy has taken. */
+static void test_a_log_that_is_closed_whole_has_a_number(void **state)
+{
+    static const struct slice item = {"y", 1};
+    struct script *s = *state;
+    begin(s, DIALECT_MARKER);
+    s->rig.config->pools[0].connections = 2;
+    script_submit(s, LIST_SET, &item, 1);
+    for (unsigned look = 0; look < 2; look++) {
+        answer_cas(s, BE_GET, "k.a", "+x", 1);
+        answer_cas(s, BE_GET, "k.b", NULL, 1);
+    }
+    struct list_request *r = rig_take(&s->rig, BE_ADD, "k.b");
+    char copy[160], closed[160];
+    snprintf(copy, sizeof copy, "%.*s", SLICE_ARGS(r->be.value));
+    rig_answer(&s->rig, r, BE_STORED, NULL, -1);
+    for (unsigned try = 0; try < 2; try++) {
+        answer_cas(s, BE_GET, "k.a", "+x", 1);
+        answer_cas(s, BE_GET, "k.b", copy, 2);
+        if (try == 0) {
+            answer_cas(s, BE_SIZE, "k.a", "", 1);
+            answer_cas(s, BE_SIZE, "k.b", "", 2);
+            script_expect(s, BE_PREPEND, "k.a", BE_NOT_STORED, NULL);
+        }
+    }
+    r = rig_take(&s->rig, BE_CAS, "k.a");
+    snprintf(closed, sizeof closed, "%.*s", SLICE_ARGS(r->be.value));
+    assert_memory_equal(closed, "^+@0:", 5);
+}
+
 /* ---- paired ---- */
 
 #define MARK "@5d0c81f2a4b69e37"
@@ -274,6 +305,7 @@ int main(void)
         script_test(test_a_question_that_was_repeated_is_out_of_order),
         script_test(test_a_log_may_have_been_removed_since_the_other_was_read),
         script_test(test_a_log_that_was_taken_over_is_not_the_active_one),
+        script_test(test_a_log_that_is_closed_whole_has_a_number),
         script_test(test_a_deletion_is_not_done_by_a_look_that_may_be_wrong),
         script_test(test_deletions_that_were_cut_meanwhile_do_not_fit),
     };

@@ -538,8 +538,9 @@ static bool is_taken(const struct work *w)
 }
 
 /* Closes the log by PREPEND. memcached refuses that for an item on disk, at the size limit, or
- * without free memory. Then the log is written anew, as short as can be: by CAS, so that it is what
- * was read. */
+ * without free memory. Then the log is written anew, as short as can be, by CAS. A number stands
+ * for what was taken: else the same entries, when they come late, would be what the note is about.
+ */
 static void close_log(struct engine *e, struct work *w, int which)
 {
     const struct cell *cell = &w->cells[which];
@@ -549,9 +550,11 @@ static void close_log(struct engine *e, struct work *w, int which)
     if (!two_logs_own(w)->close_whole) {
         cell_send(e, &w->op, cell, BE_PREPEND, value, 0);
     } else {
-        if (two_logs_own(w)->squeeze && !is_taken(w)) {
+        if (is_taken(w)) {
+            two_logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
+        } else if (two_logs_own(w)->squeeze) {
             append_folded(w, two_logs_text(w, which), &value);
-        } else if (!is_taken(w)) {
+        } else {
             block_append(&value, cell->value.p, cell->value.len);
         }
         cell_write(e, &w->op, cell, value, 0);
@@ -748,11 +751,6 @@ static void note_flip(struct engine *e, struct work *w)
     }
 }
 
-static bool is_too_large(const struct op_event *event)
-{
-    return event->status == BE_TOO_LARGE || event->status == BE_NO_MEMORY;
-}
-
 static enum progress fold_once(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
@@ -764,7 +762,8 @@ static enum progress fold_once(struct engine *e, struct work *w, const struct op
     CO_AWAIT(co, "folding: writing one of the logs");
     w->goes_on = true;
     w->conflict = !work_written(e, w, event);
-    if (w->failed && !two_logs_own(w)->squeeze && is_too_large(event)) {
+    bool is_too_large = event->status == BE_TOO_LARGE || event->status == BE_NO_MEMORY;
+    if (w->failed && !two_logs_own(w)->squeeze && is_too_large) {
         w->failed = false;
         two_logs_own(w)->squeeze = true;
     } else if (!w->failed) {
