@@ -361,14 +361,15 @@ void two_logs_begin_look(struct work *w)
 
 /* Only a log that began as a copy has a number. One without may have been emptied or removed since
  * the others were read, and got its entries late; or the other one may have taken it over since.
- * So at some moment all must have been as they were read, unless one connection has answered, or
- * two looks have found the same. */
+ * And where no pointer says which one counts, clients by hand append to a copy in the making, which
+ * may have come, become active and gone since the active one was read. So at some moment all must
+ * have been as they were read, unless one connection has answered, or two looks found the same. */
 static bool needs_confirmation(const struct engine *e, const struct work *w)
 {
     const struct two_logs *logs = w->own;
     bool all_there = logs->state == TWO_LOGS_REST || logs->state == TWO_LOGS_COPYING;
-    return all_there && logs->same_looks < 2 && two_logs_number(w, logs->active) == 0 &&
-           !work_read_in_order(e, w);
+    bool proved = two_logs_have_pointer(w->op.list) && two_logs_number(w, logs->active) != 0;
+    return all_there && !proved && logs->same_looks < 2 && !work_read_in_order(e, w);
 }
 
 static enum look confirm(struct work *w, enum confirming what)
@@ -416,7 +417,7 @@ enum look two_logs_look(struct engine *e, struct work *w)
             logs->confirmed = logs->active;
             return confirm(w, CONFIRM_ALL);
         }
-    } else if (logs->active != logs->confirmed) {
+    } else if (logs->active != logs->confirmed || !is_same_life(w)) {
         return LOOK_AGAIN;
     } else if (logs->confirming == CONFIRM_GROWN) {
         return confirm(w, CONFIRM_OTHERS);
