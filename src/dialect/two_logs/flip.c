@@ -10,6 +10,7 @@
  * additions are not lost, but they count as of the moment when the rest is drained: an item that
  * was deleted in the meantime comes back.
  */
+#include "dialect/two_logs/note.h"
 #include "dialect/two_logs/two_logs.h"
 
 static void pointer_cells(struct work *w)
@@ -72,7 +73,7 @@ bool two_logs_number_late(struct engine *e, struct work *w)
         return false;
     }
     struct block *value = block_new(text.len + 64);
-    two_logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_of(w->op.list->policy));
+    note_append(&value, SLICE_NONE, rng_next(e->rng), signs_of(w->op.list->policy));
     block_append(&value, text.p, text.len);
     cell_write(e, &w->op, &w->cells[late], value, 0);
     block_unref(&value);

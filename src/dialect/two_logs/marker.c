@@ -9,6 +9,7 @@
  * Not guaranteed: the same as flip.c. Besides, a proxy sees that a log was closed when it
  * reads the log, or when the log is gone; until then it goes on to append to it.
  */
+#include "dialect/two_logs/note.h"
 #include "dialect/two_logs/two_logs.h"
 
 static void mark_cells(struct work *w)

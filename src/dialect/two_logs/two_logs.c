@@ -1,96 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dialect/two_logs/two_logs.h"
 
-#include <stdio.h>
-
 #include "dialect/shared/foreign.h"
-
-/* How many bytes at the beginning and at the end are hashed; each copy begins with a number of its
- * own. */
-#define HASHED_BYTES ((size_t)64)
-#define NOTE_MAX 64
-
-/* ---- notes ---- */
-
-/* Reads "@BYTES:HASH". False: it is something else. */
-static bool note_parse(struct slice item, struct note *note)
-{
-    if (item.len < 19 || item.p[0] != '@') {
-        return false;
-    }
-    struct slice digits = slice_make(item.p + 1, item.len - 18);
-    if (item.p[item.len - 17] != ':' || !slice_to_u64(digits, &note->bytes)) {
-        return false;
-    }
-    static const char digits16[] = "0123456789abcdef";
-    note->hash = 0;
-    for (size_t i = item.len - 16; i < item.len; i++) {
-        const char *digit = memchr(digits16, item.p[i], 16);
-        if (digit == NULL) {
-            return false;
-        }
-        note->hash = note->hash << 4 | (uint64_t)(digit - digits16);
-    }
-    return true;
-}
-
-/* May a call add or delete this item? Not if it has the form of a note. */
-static bool two_logs_item_allowed(struct slice item)
-{
-    struct note note;
-    return !note_parse(item, &note);
-}
+#include "dialect/two_logs/note.h"
 
 const char *two_logs_refusal(const struct list_policy *policy, struct slice item)
 {
     (void)policy;
-    return two_logs_item_allowed(item) ? NULL : "item looks like a note of a log (@BYTES:HASH)";
-}
-
-static void note_append(struct block **b, struct note note, struct signs signs)
-{
-    char text[NOTE_MAX];
-    int len = snprintf(text, sizeof text, "@%llu:%016llx", (unsigned long long)note.bytes,
-                       (unsigned long long)note.hash);
-    signed_append(b, ENTRY_ADD, slice_make(text, (size_t)len), signs);
-    signed_append(b, ENTRY_DEL, slice_make(text, (size_t)len), signs);
-}
-
-/* Finds the last note about the other log. Of its two entries the second one is what counts. */
-static bool note_last(struct slice text, struct signs signs, struct note *last)
-{
-    const char *start = text.p;
-    enum entry_op op;
-    struct slice item, added = SLICE_NONE; /* the entry before, if it is the first of a note */
-    struct note note;
-    bool found = false;
-    while (signed_next(&text, signs, &op, &item)) {
-        bool about = note_parse(item, &note) && note.bytes > 0;
-        if (about && op == ENTRY_DEL) {
-            note.start = (size_t)((slice_equal(added, item) ? added.p : item.p) - 1 - start);
-            note.end = (size_t)(item.p + item.len - start);
-            *last = note;
-            found = true;
-        }
-        added = about && op == ENTRY_ADD ? item : SLICE_NONE;
-    }
-    return found;
-}
-
-static uint64_t prefix_hash(struct slice text, uint64_t bytes)
-{
-    size_t count = bytes < HASHED_BYTES ? bytes : HASHED_BYTES;
-    uint64_t hash = hash_stable(slice_make(text.p, count), 0);
-    return hash_stable(slice_make(text.p + bytes - count, count), hash);
-}
-
-void two_logs_append_note(struct block **b, struct slice text, uint64_t number, struct signs signs)
-{
-    struct note note = {.bytes = text.len, .hash = number};
-    if (text.len > 0) {
-        note.hash = prefix_hash(text, text.len);
-    }
-    note_append(b, note, signs);
+    return note_allows(item) ? NULL : "item looks like a note of a log (@BYTES:HASH)";
 }
 
 struct slice two_logs_behind_marks(const struct list *list, struct slice text)
@@ -125,19 +42,11 @@ bool two_logs_closed(const struct work *w, int which)
     return two_logs_text(w, which).len < w->cells[which].value.len;
 }
 
-/* Do so many bytes end where an entry ends? Else they are another log's, which happens to begin as
- * one that is gone. */
-static bool ends_an_entry(struct slice text, uint64_t bytes, struct signs signs)
-{
-    return bytes == text.len || text.p[bytes] == signs.add || text.p[bytes] == signs.delete;
-}
-
 bool two_logs_has_taken(const struct work *w, int which, struct note *note)
 {
     struct slice other = two_logs_text(w, 1 - which);
     return other.len > 0 && note_last(two_logs_text(w, which), signs_in(w), note) &&
-           note->bytes <= other.len && prefix_hash(other, note->bytes) == note->hash &&
-           ends_an_entry(other, note->bytes, signs_in(w));
+           note_is_about(note, other, signs_in(w));
 }
 
 static struct slice behind(struct slice text, uint64_t bytes)
@@ -219,7 +128,7 @@ static size_t fold_log(struct work *w, struct slice text)
     struct slice item;
     size_t count = 0;
     while (signed_next(&text, signs_in(w), &op, &item)) {
-        if (two_logs_item_allowed(item)) {
+        if (note_allows(item)) {
             fold_apply(&w->items.fold, op, item);
             count++;
         }
@@ -377,22 +286,30 @@ static enum look confirm(struct work *w, enum confirming what)
     struct two_logs *logs = w->own;
     logs->confirming = what;
     for (size_t i = 0; i < w->cell_count; i++) {
-        w->cells[i].check =
-            what == CONFIRM_ALL || (what == CONFIRM_OTHERS && (int)i != logs->confirmed);
+        bool active = (int)i == logs->confirmed;
+        w->cells[i].check = active ? what == CONFIRM_ACTIVE : what == CONFIRM_OTHERS;
     }
     w->next_cell = 0;
     return LOOK_MORE;
 }
 
-/* Something has changed since it was read. The active log may grow all the time. */
-static enum look look_at_change(struct work *w)
+static enum look begin_to_confirm(struct work *w)
+{
+    struct two_logs *logs = w->own;
+    struct slice text = two_logs_text(w, logs->active);
+    logs->confirmed = logs->active;
+    logs->confirmed_bytes = text.len;
+    logs->confirmed_hash = hash_stable(text, 0);
+    return confirm(w, CONFIRM_OTHERS);
+}
+
+/* Is the active log that was read again the same, with more behind it? */
+static bool has_grown(const struct work *w)
 {
     const struct two_logs *logs = w->own;
-    bool grown = logs->confirming == CONFIRM_ALL;
-    for (size_t i = 0; i < w->cell_count; i++) {
-        grown = grown && (w->cells[i].state == CELL_UNREAD) == ((int)i == logs->confirmed);
-    }
-    return grown ? confirm(w, CONFIRM_GROWN) : LOOK_AGAIN;
+    struct slice text = two_logs_text(w, logs->confirmed);
+    return w->cells[logs->confirmed].state == CELL_THERE && text.len >= logs->confirmed_bytes &&
+           hash_stable(slice_make(text.p, logs->confirmed_bytes), 0) == logs->confirmed_hash;
 }
 
 void two_logs_forget(struct list *list)
@@ -405,8 +322,8 @@ enum look two_logs_look(struct engine *e, struct work *w)
     struct two_logs *logs = w->own;
     struct slice active = two_logs_text(w, logs->active);
     size_t entries = 0;
-    if (!work_all_read(w)) {
-        return look_at_change(w);
+    if (!work_all_read(w)) { /* one has changed since it was read */
+        return logs->confirming == CONFIRM_ACTIVE ? confirm(w, CONFIRM_GROWN) : LOOK_AGAIN;
     }
     logs->state = state_of(w);
     if (logs->confirming == CONFIRM_NOT) {
@@ -414,13 +331,13 @@ enum look two_logs_look(struct engine *e, struct work *w)
             return LOOK_AGAIN;
         }
         if (needs_confirmation(e, w)) {
-            logs->confirmed = logs->active;
-            return confirm(w, CONFIRM_ALL);
+            return begin_to_confirm(w);
         }
-    } else if (logs->active != logs->confirmed || !is_same_life(w)) {
+    } else if (logs->active != logs->confirmed ||
+               (logs->confirming == CONFIRM_GROWN && !has_grown(w))) {
         return LOOK_AGAIN;
-    } else if (logs->confirming == CONFIRM_GROWN) {
-        return confirm(w, CONFIRM_OTHERS);
+    } else if (logs->confirming == CONFIRM_OTHERS) {
+        return confirm(w, CONFIRM_ACTIVE);
     }
     if (logs->state == TWO_LOGS_REST) {
         entries = fold_log(w, active);
@@ -493,13 +410,13 @@ static void write_copy(struct engine *e, struct work *w)
         as = &w->cells[active];
     }
     two_logs_own(w)->own = rng_next(e->rng);
-    two_logs_append_note(&value, SLICE_NONE, two_logs_own(w)->own, signs_in(w));
+    note_append(&value, SLICE_NONE, two_logs_own(w)->own, signs_in(w));
     if (set_call(w) != NULL) {
         append_set_items(w, &value);
     } else {
         signed_encode(w->op.list->policy, &w->items.fold, &value);
     }
-    two_logs_append_note(&value, two_logs_text(w, active), 0, signs_in(w));
+    note_append(&value, two_logs_text(w, active), 0, signs_in(w));
     cell_write_as(e, &w->op, copy, as, value, 0);
     block_unref(&value);
 }
@@ -524,7 +441,7 @@ static void append_folded(const struct work *w, struct slice text, struct block 
     signed_fold(&fold, text, signs_in(w));
     while (fold_next_entry(&fold, false, ENTRY_NEVER_OVER, &at, &entry)) {
         bool deletes = entry.op == ENTRY_DEL;
-        if (!deletes || two_logs_item_allowed(entry.bytes)) {
+        if (!deletes || note_allows(entry.bytes)) {
             signed_append(b, deletes ? ENTRY_DEL : ENTRY_ADD, entry.bytes, signs_in(w));
         }
     }
@@ -538,10 +455,28 @@ static bool is_taken(const struct work *w)
            (set_call(w) != NULL || two_logs_late(w).len == 0);
 }
 
+/* Appends what is to stand in a closed log, as short as can be. What the copy has taken stays as it
+ * is, or a number stands for it: the note is about these very bytes, and nothing that is written
+ * behind them, or comes late, may look like them. */
+static void append_closed(struct engine *e, struct work *w, int which, struct block **b)
+{
+    struct slice text = two_logs_text(w, which);
+    bool copying = two_logs_own(w)->state == TWO_LOGS_COPYING;
+    if (is_taken(w)) {
+        note_append(b, SLICE_NONE, rng_next(e->rng), signs_in(w));
+    } else if (!two_logs_own(w)->squeeze) {
+        block_append(b, text.p, text.len);
+    } else if (copying) {
+        block_append(b, text.p, (size_t)two_logs_own(w)->taken);
+        append_folded(w, two_logs_late(w), b);
+    } else {
+        note_append(b, SLICE_NONE, rng_next(e->rng), signs_in(w));
+        append_folded(w, text, b);
+    }
+}
+
 /* Closes the log by PREPEND. memcached refuses that for an item on disk, at the size limit, or
- * without free memory. Then the log is written anew, as short as can be, by CAS. A number stands
- * for what was taken: else the same entries, when they come late, would be what the note is about.
- */
+ * without free memory. Then the log is written anew, by CAS. */
 static void close_log(struct engine *e, struct work *w, int which)
 {
     const struct cell *cell = &w->cells[which];
@@ -551,13 +486,7 @@ static void close_log(struct engine *e, struct work *w, int which)
     if (!two_logs_own(w)->close_whole) {
         cell_send(e, &w->op, cell, BE_PREPEND, value, 0);
     } else {
-        if (is_taken(w)) {
-            two_logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
-        } else if (two_logs_own(w)->squeeze) {
-            append_folded(w, two_logs_text(w, which), &value);
-        } else {
-            block_append(&value, cell->value.p, cell->value.len);
-        }
+        append_closed(e, w, which, &value);
         cell_write(e, &w->op, cell, value, 0);
     }
     two_logs_own(w)->close_whole = !two_logs_own(w)->close_whole;
@@ -580,7 +509,7 @@ static void append_late(const struct work *w, struct block **b)
     struct slice rest = two_logs_late(w), item;
     enum entry_op op;
     while (signed_next(&rest, signs_in(w), &op, &item)) {
-        if (two_logs_item_allowed(item)) {
+        if (note_allows(item)) {
             signed_append(b, op, item, signs_in(w));
         }
     }
@@ -621,9 +550,9 @@ static void squeeze(struct engine *e, struct work *w)
     const struct two_logs *logs = w->own;
     struct block *value = block_new(w->stored_bytes + 128);
     struct revived revived = {&value, signs_in(w)};
-    two_logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
+    note_append(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
     append_past(w, &value);
-    two_logs_append_note(&value, two_logs_text(w, 1 - logs->copy), 0, signs_in(w));
+    note_append(&value, two_logs_text(w, 1 - logs->copy), 0, signs_in(w));
     append_folded(w, two_logs_tail(w), &value);
     two_logs_each_revived(w, append_revived, &revived);
     cell_write(e, &w->op, &w->cells[logs->copy], value, 0);
@@ -645,7 +574,7 @@ static bool catch_up(struct engine *e, struct work *w)
     if (came && logs->squeeze && set_call(w) == NULL) {
         squeeze(e, w);
     } else if (came) {
-        two_logs_append_note(&value, other, 0, signs_in(w));
+        note_append(&value, other, 0, signs_in(w));
         block_append(&value, tail.p, tail.len);
         two_logs_each_revived(w, append_revived, &revived);
         cell_write(e, &w->op, &w->cells[logs->copy], value, 0);
@@ -693,9 +622,9 @@ static void take_in(struct engine *e, struct work *w)
 {
     int active = two_logs_own(w)->active;
     struct block *value = block_new(w->stored_bytes + 128);
-    two_logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
+    note_append(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
     signed_encode(w->op.list->policy, &w->items.fold, &value);
-    two_logs_append_note(&value, two_logs_text(w, 1 - active), 0, signs_in(w));
+    note_append(&value, two_logs_text(w, 1 - active), 0, signs_in(w));
     cell_write(e, &w->op, &w->cells[active], value, 0);
     block_unref(&value);
 }

@@ -53,14 +53,17 @@ struct two_logs {
     uint64_t seen_settlement;    /* of the look before */
     uint64_t last_version;       /* of the look before, and how many in a row were the same */
     unsigned same_looks;
+    /* The others are asked about between two readings of the active log: so at that moment all
+     * were as they were read, though a log that is not there may have come and gone besides. */
     enum confirming {
         CONFIRM_NOT,
-        CONFIRM_ALL,    /* a look asks about all items once more */
-        CONFIRM_GROWN,  /* the active log has changed since: it is read again, */
-        CONFIRM_OTHERS, /* and the others are asked about behind that */
+        CONFIRM_OTHERS, /* a look asks about all but the active log once more, */
+        CONFIRM_ACTIVE, /* then about that, */
+        CONFIRM_GROWN,  /* and reads it again if it has changed: it may grow all the time */
     } confirming;
-    int confirmed; /* the log that was active when that began */
-    uint64_t own;  /* the generation of the copy that this operation made */
+    int confirmed; /* the log that was active when that began, and what it held */
+    uint64_t confirmed_bytes, confirmed_hash;
+    uint64_t own; /* the generation of the copy that this operation made */
     enum {
         TWO_LOGS_STEP,
         TWO_LOGS_SWITCH
@@ -86,10 +89,6 @@ struct note;
 /* Does a note of that log say that it has taken the beginning of the other one? Then fills in
  * *note. */
 bool two_logs_has_taken(const struct work *w, int which, struct note *note);
-
-/* Appends a note: the first bytes of this text were taken; or, for an empty text, a log of this
- * number begins. */
-void two_logs_append_note(struct block **b, struct slice text, uint64_t number, struct signs signs);
 
 /* The text behind the marks that say that the log is closed. */
 struct slice two_logs_behind_marks(const struct list *list, struct slice text);
@@ -120,10 +119,6 @@ struct slice two_logs_pointer_text(const struct list *list, int which, struct sl
  * over. Returns whether that was sent; false: they have one, or there is no room for it. */
 bool two_logs_number_late(struct engine *e, struct work *w);
 
-struct note {
-    uint64_t bytes, hash;
-    size_t start, end; /* where it stands in its log */
-};
 /* The number that the log begins with, or 0. */
 uint64_t two_logs_number(const struct work *w, int which);
 
