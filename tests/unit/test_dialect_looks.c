@@ -289,6 +289,8 @@ static void test_a_log_that_is_closed_whole_has_a_number(void **state)
     r = rig_take(&s->rig, BE_CAS, "k.a");
     snprintf(closed, sizeof closed, "%.*s", SLICE_ARGS(r->be.value));
     assert_memory_equal(closed, "^+@0:", 5);
+    rig_answer(&s->rig, r, BE_STORED, NULL, -1);
+    script_expect_answer(s, LIST_OK);
 }
 
 /* ---- paired ---- */
