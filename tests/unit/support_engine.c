@@ -28,7 +28,7 @@ void rig_fini(struct rig *rig)
     config_destroy(&rig->config);
 }
 
-struct list_request *rig_take(struct rig *rig, enum be_verb verb, const char *key)
+struct list_request *rig_next(struct rig *rig)
 {
     struct list_request *request = engine_take_request(rig->engine);
     while (request == NULL) {
@@ -39,6 +39,12 @@ struct list_request *rig_take(struct rig *rig, enum be_verb verb, const char *ke
             rig->now.mono_us = next_us > rig->now.mono_us ? next_us : rig->now.mono_us;
         }
     }
+    return request;
+}
+
+struct list_request *rig_take(struct rig *rig, enum be_verb verb, const char *key)
+{
+    struct list_request *request = rig_next(rig);
     assert_int_equal(request->be.verb, verb);
     assert_true(slice_equal(request->be.key, slice_of(key)));
     return request;

@@ -19,6 +19,8 @@ struct rig {
  */
 void rig_init(struct rig *rig);
 void rig_fini(struct rig *rig);
+/* The next request, for which the rig's clock may go on. */
+struct list_request *rig_next(struct rig *rig);
 /* The engine must send this next, for that key; the clock moves on as far as the engine waits for
  * that. Returns the request, which is to be answered. */
 struct list_request *rig_take(struct rig *rig, enum be_verb verb, const char *key);

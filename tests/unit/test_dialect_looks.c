@@ -264,13 +264,14 @@ static void test_an_active_log_that_is_gone_is_not_confirmed(void **state)
  * must not look like what the copy has taken. */
 static void test_a_log_that_is_closed_whole_has_a_number(void **state)
 {
+    static const char first[] = "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x";
     static const struct slice item = {"y", 1};
     struct script *s = *state;
     begin(s, DIALECT_MARKER);
     s->rig.config->pools[0].connections = 2;
     script_submit(s, LIST_SET, &item, 1);
-    for (unsigned look = 0; look < 2; look++) {
-        answer_cas(s, BE_GET, "k.a", "+x", 1);
+    for (unsigned look = 0; look < 3; look++) {
+        answer_cas(s, BE_GET, "k.a", first, 1);
         answer_cas(s, BE_GET, "k.b", NULL, 1);
     }
     struct list_request *r = rig_take(&s->rig, BE_ADD, "k.b");
@@ -278,7 +279,7 @@ static void test_a_log_that_is_closed_whole_has_a_number(void **state)
     snprintf(copy, sizeof copy, "%.*s", SLICE_ARGS(r->be.value));
     rig_answer(&s->rig, r, BE_STORED, NULL, -1);
     for (unsigned try = 0; try < 2; try++) {
-        answer_cas(s, BE_GET, "k.a", "+x", 1);
+        answer_cas(s, BE_GET, "k.a", first, 1);
         answer_cas(s, BE_GET, "k.b", copy, 2);
         if (try == 0) {
             answer_cas(s, BE_SIZE, "k.b", "", 2);
@@ -291,6 +292,76 @@ static void test_a_log_that_is_closed_whole_has_a_number(void **state)
     assert_memory_equal(closed, "^+@0:", 5);
     rig_answer(&s->rig, r, BE_STORED, NULL, -1);
     script_expect_answer(s, LIST_OK);
+}
+
+/* Answers what is read until something is written. */
+static struct list_request *next_write(struct script *s, const char *a, const char *b)
+{
+    struct list_request *r = rig_next(&s->rig);
+    while (r->be.verb == BE_GET || r->be.verb == BE_SIZE) {
+        const char *value = slice_equal(r->be.key, SLICE_LIT("k.a")) ? a : b;
+        rig_answer_cas(&s->rig, r, BE_HIT, value, -1, 1);
+        r = rig_next(&s->rig);
+    }
+    return r;
+}
+
+/* Memory is short, and a folding that others have begun goes on: what the copy has taken stays in
+ * front of the late entries, or the note would be about something else. */
+static void test_what_was_taken_stays_in_a_log_that_is_closed(void **state)
+{
+    static const char taken[] = "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x-v", late[] = "+y+x-y";
+    struct script *s = *state;
+    char log[160], copy[240], closed[160], value[160];
+    uint64_t hash = hash_stable(slice_of(taken), hash_stable(slice_of(taken), 0));
+    snprintf(log, sizeof log, "%s%s", taken, late);
+    snprintf(closed, sizeof closed, "^%s%s", taken, "-y+x");
+    snprintf(copy, sizeof copy,
+             "+@0:9c1f0a77d3b2e845-@0:9c1f0a77d3b2e845+w+@%zu:%016" PRIx64 "-@%zu:%016" PRIx64,
+             strlen(taken), hash, strlen(taken), hash);
+    begin(s, DIALECT_MARKER);
+    s->rig.config->pools[0].connections = 2;
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    enum be_status status = BE_NO_MEMORY;
+    struct list_request *r = next_write(s, log, copy);
+    for (; slice_equal(r->be.key, SLICE_LIT("k.b")); r = next_write(s, log, copy)) {
+        rig_answer(&s->rig, r, status, NULL, -1);
+        status = BE_EXISTS;
+    }
+    assert_int_equal(r->be.verb, BE_PREPEND);
+    rig_answer(&s->rig, r, BE_NOT_STORED, NULL, -1);
+    r = next_write(s, log, copy);
+    snprintf(value, sizeof value, "%.*s", SLICE_ARGS(r->be.value));
+    rig_answer(&s->rig, r, BE_STORED, NULL, -1);
+    assert_string_equal(value, closed);
+}
+
+/* Else a writer who has found no list, and slept until this log was copied and removed, might make
+ * it anew with the very bytes that the copy's note is about. */
+static void test_a_log_gets_a_number_before_it_is_copied(void **state)
+{
+    static const struct slice item = {"y", 1};
+    struct script *s = *state;
+    begin(s, DIALECT_MARKER);
+    s->rig.config->pools[0].connections = 2;
+    script_submit(s, LIST_SET, &item, 1);
+    for (unsigned look = 0; look < 2; look++) {
+        answer_cas(s, BE_GET, "k.a", "+x", 1);
+        answer_cas(s, BE_GET, "k.b", NULL, 1);
+    }
+    struct list_request *r = rig_take(&s->rig, BE_CAS, "k.a");
+    char value[160];
+    snprintf(value, sizeof value, "%.*s", SLICE_ARGS(r->be.value));
+    assert_memory_equal(value, "+@0:", 4);
+    assert_string_equal(value + 40, "+x");
+    rig_answer(&s->rig, r, BE_STORED, NULL, -1);
+    for (unsigned look = 0; look < 2; look++) {
+        answer_cas(s, BE_GET, "k.a", value, 2);
+        answer_cas(s, BE_GET, "k.b", NULL, 1);
+    }
+    answer_cas(s, BE_SIZE, "k.b", NULL, 1);
+    answer_cas(s, BE_SIZE, "k.a", "", 2);
+    script_expect(s, BE_ADD, "k.b", BE_STORED, NULL);
 }
 
 /* ---- paired ---- */
@@ -369,6 +440,8 @@ int main(void)
         script_test(test_a_copy_may_have_come_and_gone_since_the_active_log_was_read),
         script_test(test_an_active_log_that_is_gone_is_not_confirmed),
         script_test(test_a_log_that_is_closed_whole_has_a_number),
+        script_test(test_what_was_taken_stays_in_a_log_that_is_closed),
+        script_test(test_a_log_gets_a_number_before_it_is_copied),
         script_test(test_a_deletion_is_not_done_by_a_look_that_may_be_wrong),
         script_test(test_deletions_that_were_cut_meanwhile_do_not_fit),
     };

@@ -10,7 +10,6 @@
  * additions are not lost, but they count as of the moment when the rest is drained: an item that
  * was deleted in the meantime comes back.
  */
-#include "dialect/two_logs/note.h"
 #include "dialect/two_logs/two_logs.h"
 
 static void pointer_cells(struct work *w)
@@ -58,26 +57,6 @@ struct slice two_logs_pointer_text(const struct list *list, int which, struct sl
     int named = two_logs_named(list, before);
     bool whole = named == 0 || slice_equal(before, name_of(list, named - 1, text));
     return whole ? name_of(list, which, text) : short_name(list, which, text);
-}
-
-/* Without a number the same entries, when they come late once more, would be what the active log's
- * note of the first time is about: readers would pass over them, and the next folding empty the
- * log. */
-bool two_logs_number_late(struct engine *e, struct work *w)
-{
-    const struct two_logs *logs = w->own;
-    int late = 1 - logs->active;
-    struct slice text = w->cells[late].value;
-    bool emptied_before = logs->taken == 0;
-    if (!emptied_before || two_logs_number(w, late) != 0 || logs->squeeze) {
-        return false;
-    }
-    struct block *value = block_new(text.len + 64);
-    note_append(&value, SLICE_NONE, rng_next(e->rng), signs_of(w->op.list->policy));
-    block_append(&value, text.p, text.len);
-    cell_write(e, &w->op, &w->cells[late], value, 0);
-    block_unref(&value);
-    return true;
 }
 
 static enum look pointer_look(struct engine *e, struct work *w)

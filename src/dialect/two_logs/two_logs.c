@@ -583,6 +583,25 @@ static bool catch_up(struct engine *e, struct work *w)
     return came;
 }
 
+/* A log that was made by hand, or got entries late, has no number. Before it is copied or taken
+ * over it gets one: else the same entries, when they come late once more, would be what the note of
+ * the first time is about. Readers would pass over them, and the next folding empty the log; or
+ * take it for the one that is active, and the list for what it holds. */
+static bool needs_number(const struct work *w, int which)
+{
+    return two_logs_number(w, which) == 0 && !two_logs_own(w)->squeeze;
+}
+
+static void write_number(struct engine *e, struct work *w, int which)
+{
+    struct slice text = w->cells[which].value;
+    struct block *value = block_new(text.len + 64);
+    note_append(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
+    block_append(&value, text.p, text.len);
+    cell_write(e, &w->op, &w->cells[which], value, 0);
+    block_unref(&value);
+}
+
 /* Takes away what the other log holds, all of which stands in the active one. Where a pointer tells
  * which one is active, an empty log stays, as the manual has it: old writers still append to it,
  * and for many of them an append that fails is an error. */
@@ -600,7 +619,11 @@ static void empty_other(struct engine *e, struct work *w)
 
 static void drain(struct engine *e, struct work *w)
 {
-    if (!two_logs_number_late(e, w) && !catch_up(e, w)) {
+    const struct two_logs *logs = w->own;
+    bool emptied_before = logs->taken == 0;
+    if (emptied_before && needs_number(w, 1 - logs->active)) {
+        write_number(e, w, 1 - logs->active);
+    } else if (!catch_up(e, w)) {
         empty_other(e, w);
     }
 }
@@ -658,6 +681,8 @@ static bool write_next(struct engine *e, struct work *w)
         advance_copy(e, w);
     } else if (is_due(w) && active.len == 0) {
         write_first(e, w);
+    } else if (is_due(w) && needs_number(w, logs->active)) {
+        write_number(e, w, logs->active);
     } else if (is_due(w)) {
         write_copy(e, w);
     } else if (w->cells[1 - logs->active].state == CELL_THERE &&

@@ -115,9 +115,6 @@ int two_logs_named(const struct list *list, struct slice value);
 /* What names that log in the pointer: in the form that the value before has. May live in text. */
 struct slice two_logs_pointer_text(const struct list *list, int which, struct slice before,
                                    char text[KEY_BYTES_MAX]);
-/* Draining: entries that came late to an emptied log get a number in front, before they are taken
- * over. Returns whether that was sent; false: they have one, or there is no room for it. */
-bool two_logs_number_late(struct engine *e, struct work *w);
 
 /* The number that the log begins with, or 0. */
 uint64_t two_logs_number(const struct work *w, int which);
