@@ -352,7 +352,7 @@ static void look(struct oracle *o, unsigned list, const struct purpose *purpose,
     struct slice key = slice_of(o->list[list].head_key), own = slice_of(o->list[list].key);
     const struct item *item = cluster_head(&o->cluster, key, now_s);
     struct slice log = item == NULL ? SLICE_NONE : item_value(item);
-    const struct ref_head *head = item == NULL ? NULL : model_read_head(log);
+    const struct ref_head *head = model_read_head(item);
     if (head != NULL) {
         (void)slice_take(&log, log.len - head->log.len); /* these bytes stay */
     }

@@ -146,6 +146,13 @@ static void test_a_question_that_was_repeated_is_out_of_order(void **state)
 
 /* ---- marker ---- */
 
+static void answer_both(struct script *s, const char *a, uint64_t a_cas, const char *b,
+                        uint64_t b_cas)
+{
+    answer_cas(s, BE_GET, "k.a", a, a_cas);
+    answer_cas(s, BE_GET, "k.b", b, b_cas);
+}
+
 /* A writer that had found no list has made k.a anew, after a folding that has removed it. */
 static void test_a_log_may_have_been_removed_since_the_other_was_read(void **state)
 {
@@ -155,17 +162,14 @@ static void test_a_log_may_have_been_removed_since_the_other_was_read(void **sta
     s->rig.config->pools[0].connections = 2;
     script_submit(s, LIST_LEN, NULL, 0);
     for (unsigned look = 0; look < 2; look++) {
-        answer_cas(s, BE_GET, "k.a", "+x+y", 1);
-        answer_cas(s, BE_GET, "k.b", NULL, 1);
+        answer_both(s, "+x+y", 1, NULL, 1);
     }
     script_expect_done(s, LIST_OK);
     script_submit(s, LIST_LEN, NULL, 0);
-    answer_cas(s, BE_GET, "k.a", "+late", 2);
-    answer_cas(s, BE_GET, "k.b", NULL, 1);
+    answer_both(s, "+late", 2, NULL, 1);
     answer_cas(s, BE_SIZE, "k.b", copy, 1);
     for (unsigned look = 0; look < 3; look++) {
-        answer_cas(s, BE_GET, "k.a", "+late", 2);
-        answer_cas(s, BE_GET, "k.b", copy, 1);
+        answer_both(s, "+late", 2, copy, 1);
     }
     script_expect_done(s, LIST_OK);
     assert_int_equal(s->call.number, 3);
@@ -185,14 +189,12 @@ static void test_a_log_that_was_taken_over_is_not_the_active_one(void **state)
     begin(s, DIALECT_MARKER);
     s->rig.config->pools[0].connections = 2;
     script_submit(s, LIST_LEN, NULL, 0);
-    answer_cas(s, BE_GET, "k.a", taken, 2);
-    answer_cas(s, BE_GET, "k.b", late, 1);
+    answer_both(s, taken, 2, late, 1);
     answer_cas(s, BE_SIZE, "k.a", "", 2);
     answer_cas(s, BE_SIZE, "k.b", "", 2);
     answer_cas(s, BE_GET, "k.b", "^+late", 2);
     for (unsigned look = 0; look < 2; look++) {
-        answer_cas(s, BE_GET, "k.a", taken, 2);
-        answer_cas(s, BE_GET, "k.b", "^+late", 2);
+        answer_both(s, taken, 2, "^+late", 2);
     }
     script_expect_done(s, LIST_OK);
     assert_int_equal(s->call.number, 3);
@@ -209,20 +211,17 @@ static void test_a_copy_may_have_come_and_gone_since_the_active_log_was_read(voi
     s->rig.config->pools[0].connections = 2;
     script_submit(s, LIST_LEN, NULL, 0);
     for (unsigned look = 0; look < 3; look++) {
-        answer_cas(s, BE_GET, "k.a", NULL, 1);
-        answer_cas(s, BE_GET, "k.b", before, 1);
+        answer_both(s, NULL, 1, before, 1);
     }
     script_expect_done(s, LIST_OK);
     assert_int_equal(s->call.number, 1);
     script_submit(s, LIST_LEN, NULL, 0);
-    answer_cas(s, BE_GET, "k.a", NULL, 1);
-    answer_cas(s, BE_GET, "k.b", before, 1);
+    answer_both(s, NULL, 1, before, 1);
     answer_cas(s, BE_SIZE, "k.a", NULL, 1);
     answer_cas(s, BE_SIZE, "k.b", "", 2);
     answer_cas(s, BE_GET, "k.b", after, 2);
     for (unsigned look = 0; look < 2; look++) {
-        answer_cas(s, BE_GET, "k.a", NULL, 1);
-        answer_cas(s, BE_GET, "k.b", after, 2);
+        answer_both(s, NULL, 1, after, 2);
     }
     answer_cas(s, BE_SIZE, "k.a", NULL, 1);
     answer_cas(s, BE_SIZE, "k.b", "", 2);
@@ -239,20 +238,16 @@ static void test_an_active_log_that_is_gone_is_not_confirmed(void **state)
     begin(s, DIALECT_MARKER);
     s->rig.config->pools[0].connections = 2;
     script_submit(s, LIST_LEN, NULL, 0);
-    answer_cas(s, BE_GET, "k.a", "+x+y", 1);
-    answer_cas(s, BE_GET, "k.b", NULL, 1);
-    answer_cas(s, BE_GET, "k.a", "+x+y", 1);
-    answer_cas(s, BE_GET, "k.b", NULL, 1);
+    answer_both(s, "+x+y", 1, NULL, 1);
+    answer_both(s, "+x+y", 1, NULL, 1);
     script_expect_done(s, LIST_OK);
     script_submit(s, LIST_LEN, NULL, 0);
-    answer_cas(s, BE_GET, "k.a", "+x+y", 1);
-    answer_cas(s, BE_GET, "k.b", NULL, 1);
+    answer_both(s, "+x+y", 1, NULL, 1);
     answer_cas(s, BE_SIZE, "k.b", NULL, 1);
     answer_cas(s, BE_SIZE, "k.a", NULL, 1);
     answer_cas(s, BE_GET, "k.a", NULL, 1);
     for (unsigned look = 0; look < 2; look++) {
-        answer_cas(s, BE_GET, "k.a", copy, 3);
-        answer_cas(s, BE_GET, "k.b", NULL, 1);
+        answer_both(s, copy, 3, NULL, 1);
     }
     answer_cas(s, BE_SIZE, "k.b", NULL, 1);
     answer_cas(s, BE_SIZE, "k.a", "", 3);
@@ -271,16 +266,14 @@ static void test_a_log_that_is_closed_whole_has_a_number(void **state)
     s->rig.config->pools[0].connections = 2;
     script_submit(s, LIST_SET, &item, 1);
     for (unsigned look = 0; look < 3; look++) {
-        answer_cas(s, BE_GET, "k.a", first, 1);
-        answer_cas(s, BE_GET, "k.b", NULL, 1);
+        answer_both(s, first, 1, NULL, 1);
     }
     struct list_request *r = rig_take(&s->rig, BE_ADD, "k.b");
     char copy[160], closed[160];
     snprintf(copy, sizeof copy, "%.*s", SLICE_ARGS(r->be.value));
     rig_answer(&s->rig, r, BE_STORED, NULL, -1);
     for (unsigned try = 0; try < 2; try++) {
-        answer_cas(s, BE_GET, "k.a", first, 1);
-        answer_cas(s, BE_GET, "k.b", copy, 2);
+        answer_both(s, first, 1, copy, 2);
         if (try == 0) {
             answer_cas(s, BE_SIZE, "k.b", "", 2);
             answer_cas(s, BE_SIZE, "k.a", "", 1);
@@ -346,8 +339,7 @@ static void test_a_log_gets_a_number_before_it_is_copied(void **state)
     s->rig.config->pools[0].connections = 2;
     script_submit(s, LIST_SET, &item, 1);
     for (unsigned look = 0; look < 2; look++) {
-        answer_cas(s, BE_GET, "k.a", "+x", 1);
-        answer_cas(s, BE_GET, "k.b", NULL, 1);
+        answer_both(s, "+x", 1, NULL, 1);
     }
     struct list_request *r = rig_take(&s->rig, BE_CAS, "k.a");
     char value[160];
@@ -356,8 +348,7 @@ static void test_a_log_gets_a_number_before_it_is_copied(void **state)
     assert_string_equal(value + 40, "+x");
     rig_answer(&s->rig, r, BE_STORED, NULL, -1);
     for (unsigned look = 0; look < 2; look++) {
-        answer_cas(s, BE_GET, "k.a", value, 2);
-        answer_cas(s, BE_GET, "k.b", NULL, 1);
+        answer_both(s, value, 2, NULL, 1);
     }
     answer_cas(s, BE_SIZE, "k.b", NULL, 1);
     answer_cas(s, BE_SIZE, "k.a", "", 2);

@@ -393,9 +393,13 @@ struct reading {
     bool good;
 };
 
-/* NULL where it is no head. Valid until the next call with that reading. */
-static const struct ref_head *read_head(struct reading *r, struct slice value)
+/* NULL where there is no item, or it is no head. Valid until the next call with that reading. */
+static const struct ref_head *read_head(struct reading *r, const struct item *item)
 {
+    if (item == NULL) {
+        return NULL;
+    }
+    struct slice value = item_value(item);
     if (r->bytes == NULL || !slice_equal(slice_make(r->bytes, r->len), value)) {
         if (value.len >= r->cap) {
             r->cap = value.len * 2 + 64;
@@ -411,10 +415,10 @@ static const struct ref_head *read_head(struct reading *r, struct slice value)
     return r->good ? &r->head : NULL;
 }
 
-const struct ref_head *model_read_head(struct slice value)
+const struct ref_head *model_read_head(const struct item *item)
 {
     static struct reading reading;
-    return read_head(&reading, value);
+    return read_head(&reading, item);
 }
 
 /* ---- transactions ---- */
@@ -430,10 +434,7 @@ static bool is_committed(void *arg, const struct txlog_intent *intent)
     const struct asker *asker = arg;
     static struct reading reading; /* while that of the list that asks is in use */
     const struct item *item = find_head(asker->cluster, intent->keys[0], asker->now_s);
-    if (intent->is_primary || item == NULL) {
-        return false;
-    }
-    const struct ref_head *head = read_head(&reading, item_value(item));
+    const struct ref_head *head = intent->is_primary ? NULL : read_head(&reading, item);
     struct txlog txlog = {0};
     const struct txlog_intent *found = NULL;
     if (head != NULL && txlog_read(&txlog, head->log, intent->keys[0], head->max > 0)) {
@@ -477,9 +478,9 @@ static bool replay_log(struct replay *r, const struct cluster *cluster, struct s
 /* ---- */
 
 static bool replay_head(struct replay *r, const struct cluster *cluster, struct slice list_key,
-                        struct slice value, int64_t now_s)
+                        const struct item *item, int64_t now_s)
 {
-    const struct ref_head *head = model_read_head(value);
+    const struct ref_head *head = model_read_head(item);
     if (head == NULL) {
         return false;
     }
@@ -512,7 +513,7 @@ uint32_t model_cap(const struct cluster *cluster, struct slice list_key, int64_t
                    bool *refuses)
 {
     const struct item *item = find_head(cluster, list_key, now_s);
-    const struct ref_head *head = item == NULL ? NULL : model_read_head(item_value(item));
+    const struct ref_head *head = model_read_head(item);
     *refuses = head != NULL && head->refuses;
     return item == NULL ? MODEL_NO_HEAD : head == NULL ? 0 : (uint32_t)head->max;
 }
@@ -523,7 +524,7 @@ void model_lay_log(const struct cluster *cluster, struct slice list_key, int64_t
     static struct replay replay; /* its memory is used again */
     const struct item *item = find_head(cluster, list_key, now_s);
     struct stored out = {0};
-    const struct ref_head *head = item == NULL ? NULL : model_read_head(item_value(item));
+    const struct ref_head *head = model_read_head(item);
     CHECK(head != NULL);
     replay_begin(&replay, &out);
     for (uint32_t i = 0; i < items->count; i++) {
@@ -544,7 +545,7 @@ void model_decode(const struct cluster *cluster, struct slice list_key, int64_t 
         return;
     }
     replay_begin(&replay, out);
-    out->malformed = !replay_head(&replay, cluster, list_key, item_value(head), now_s);
+    out->malformed = !replay_head(&replay, cluster, list_key, head, now_s);
     take_items(&replay, items);
 }
 
@@ -560,7 +561,7 @@ const char *model_lives(const struct cluster *cluster, struct slice list_key, in
     enum { GRACE_S = 1 };
     const char *wrong = NULL;
     const struct item *item = find_head(cluster, list_key, now_s);
-    const struct ref_head *head = item == NULL ? NULL : model_read_head(item_value(item));
+    const struct ref_head *head = model_read_head(item);
     if (head == NULL) {
         return NULL;
     }
@@ -607,9 +608,9 @@ static struct slice name_of_sublist(struct slice list_key, struct slice sublist)
                        : slice_make(sublist.p + front, (size_t)(dot - sublist.p) - front);
 }
 
-static bool value_names(struct slice value, struct slice name)
+static bool item_names(const struct item *item, struct slice name)
 {
-    const struct ref_head *head = model_read_head(value);
+    const struct ref_head *head = model_read_head(item);
     return head != NULL && name.len > 0 &&
            (ref_find(&head->runs, name) != NULL || ref_find(&head->garbage, name) != NULL ||
             ref_find(&head->announcements, name) != NULL);
@@ -619,14 +620,14 @@ bool model_head_names(const struct cluster *cluster, struct slice list_key, int6
                       struct slice sublist)
 {
     const struct item *item = find_head(cluster, list_key, now_s);
-    return item != NULL && value_names(item_value(item), name_of_sublist(list_key, sublist));
+    return item_names(item, name_of_sublist(list_key, sublist));
 }
 
 bool model_head_announces(const struct cluster *cluster, struct slice list_key, int64_t now_s,
                           struct slice sublist)
 {
     const struct item *item = find_head(cluster, list_key, now_s);
-    const struct ref_head *head = item == NULL ? NULL : model_read_head(item_value(item));
+    const struct ref_head *head = model_read_head(item);
     return head != NULL &&
            ref_find(&head->announcements, name_of_sublist(list_key, sublist)) != NULL;
 }
@@ -639,7 +640,7 @@ bool model_removed_head_names(const struct cluster *cluster, struct slice list_k
         const struct item *head = cluster->stores[i].removed_heads;
         for (; head != NULL; head = head->next) {
             struct slice key = slice_make(head->key, (size_t)head->key_len - 1);
-            if (slice_equal(key, list_key) && value_names(item_value(head), name)) {
+            if (slice_equal(key, list_key) && item_names(head, name)) {
                 return true;
             }
         }

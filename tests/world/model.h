@@ -87,9 +87,9 @@ const struct item *cluster_head(const struct cluster *cluster, struct slice head
 /* By the old list of servers, or by the new one. */
 struct store *cluster_place(const struct cluster *cluster, struct slice placement, bool by_new);
 
-/* What reference.h reads in a head, or NULL where the value is none. Valid, with the bytes that it
- * points into, until the next call of a function of this file. */
-const struct ref_head *model_read_head(struct slice value);
+/* What reference.h reads in a head, or NULL where there is no item, or it is none. Valid, with the
+ * bytes that it points into, until the next call of a function of this file. */
+const struct ref_head *model_read_head(const struct item *item);
 /* Reads the list's content from the stores. items is complete unless malformed, or
  * sublist_missing and not cleared. Of transactions that the list leaves open those count that their
  * primaries say are committed. */
