@@ -299,27 +299,56 @@ static struct list_request *next_write(struct script *s, const char *a, const ch
     return r;
 }
 
-/* Memory is short, and a folding that others have begun goes on: what the copy has taken stays in
- * front of the late entries, or the note would be about something else. */
-static void test_what_was_taken_stays_in_a_log_that_is_closed(void **state)
+#define TAKEN "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x-v"
+#define SET "+@0:9c1f0a77d3b2e845-@0:9c1f0a77d3b2e845+w"
+
+/* A copy with the items of an lset, which has taken the beginning of the active log. */
+static void make_copy(char *copy, size_t cap)
 {
-    static const char taken[] = "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x-v", late[] = "+y+x-y";
-    struct script *s = *state;
-    char log[160], copy[240], closed[160], value[160];
-    uint64_t hash = hash_stable(slice_of(taken), hash_stable(slice_of(taken), 0));
-    snprintf(log, sizeof log, "%s%s", taken, late);
-    snprintf(closed, sizeof closed, "^%s%s", taken, "-y+x");
-    snprintf(copy, sizeof copy,
-             "+@0:9c1f0a77d3b2e845-@0:9c1f0a77d3b2e845+w+@%zu:%016" PRIx64 "-@%zu:%016" PRIx64,
-             strlen(taken), hash, strlen(taken), hash);
+    size_t bytes = strlen(TAKEN);
+    uint64_t hash = hash_stable(SLICE_LIT(TAKEN), hash_stable(SLICE_LIT(TAKEN), 0));
+    snprintf(copy, cap, SET "+@%zu:%016" PRIx64 "-@%zu:%016" PRIx64, bytes, hash, bytes, hash);
+}
+
+/* An lcompact finds that copy, and the log with what came late to it. Memory is short. */
+static struct list_request *compact_where_memory_is_short(struct script *s, const char *log,
+                                                          const char *copy)
+{
     begin(s, DIALECT_MARKER);
     s->rig.config->pools[0].connections = 2;
     script_submit(s, LIST_COMPACT, NULL, 0);
-    enum be_status status = BE_NO_MEMORY;
     struct list_request *r = next_write(s, log, copy);
+    assert_true(slice_equal(r->be.key, SLICE_LIT("k.b")));
+    rig_answer(&s->rig, r, BE_NO_MEMORY, NULL, -1);
+    return next_write(s, log, copy);
+}
+
+/* The proxy of the lset may close the log behind this CAS, and answer that its items count. */
+static void test_a_copy_that_is_made_shorter_keeps_the_items_of_an_lset(void **state)
+{
+    static const char log[] = TAKEN "+y+x-y";
+    struct script *s = *state;
+    char copy[240], value[240];
+    make_copy(copy, sizeof copy);
+    struct list_request *r = compact_where_memory_is_short(s, log, copy);
+    assert_int_equal(r->be.verb, BE_CAS);
+    assert_true(slice_equal(r->be.key, SLICE_LIT("k.b")));
+    snprintf(value, sizeof value, "%.*s", SLICE_ARGS(r->be.value));
+    rig_answer(&s->rig, r, BE_STORED, NULL, -1);
+    assert_memory_equal(value, SET "+x+@", strlen(SET "+x+@"));
+}
+
+/* A folding that others have begun goes on: what the copy has taken stays in front of the late
+ * entries, or the note would be about something else. */
+static void test_what_was_taken_stays_in_a_log_that_is_closed(void **state)
+{
+    static const char log[] = TAKEN "+y+x-y", closed[] = "^" TAKEN "-y+x";
+    struct script *s = *state;
+    char copy[240], value[160];
+    make_copy(copy, sizeof copy);
+    struct list_request *r = compact_where_memory_is_short(s, log, copy);
     for (; slice_equal(r->be.key, SLICE_LIT("k.b")); r = next_write(s, log, copy)) {
-        rig_answer(&s->rig, r, status, NULL, -1);
-        status = BE_EXISTS;
+        rig_answer(&s->rig, r, BE_EXISTS, NULL, -1);
     }
     assert_int_equal(r->be.verb, BE_PREPEND);
     rig_answer(&s->rig, r, BE_NOT_STORED, NULL, -1);
@@ -431,6 +460,7 @@ int main(void)
         script_test(test_a_copy_may_have_come_and_gone_since_the_active_log_was_read),
         script_test(test_an_active_log_that_is_gone_is_not_confirmed),
         script_test(test_a_log_that_is_closed_whole_has_a_number),
+        script_test(test_a_copy_that_is_made_shorter_keeps_the_items_of_an_lset),
         script_test(test_what_was_taken_stays_in_a_log_that_is_closed),
         script_test(test_a_log_gets_a_number_before_it_is_copied),
         script_test(test_a_deletion_is_not_done_by_a_look_that_may_be_wrong),

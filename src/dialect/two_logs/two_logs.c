@@ -526,31 +526,29 @@ static void append_revived(void *arg, struct slice item)
     signed_append(revived->out, ENTRY_ADD, item, revived->signs);
 }
 
-/* Appends what the entries before the note and the late ones amount to. While copying, the copy may
- * hold the items that are to replace them. */
+/* Appends what the copy's beginning and the late entries amount to. */
 static void append_past(const struct work *w, struct block **b)
 {
     const struct two_logs *logs = w->own;
     struct fold fold;
     fold_init(&fold);
-    if (logs->state == TWO_LOGS_COPYING) {
-        signed_fold(&fold, two_logs_text(w, logs->active), signs_in(w));
-    } else {
-        signed_fold(&fold, slice_make(two_logs_text(w, logs->copy).p, logs->note_end), signs_in(w));
-        signed_fold(&fold, two_logs_late(w), signs_in(w));
-    }
+    signed_fold(&fold, slice_make(two_logs_text(w, logs->copy).p, logs->note_end), signs_in(w));
+    signed_fold(&fold, two_logs_late(w), signs_in(w));
     signed_encode(w->op.list->policy, &fold, b);
     fold_fini(&fold);
 }
 
 /* As catch_up where the result would be too long: folds what stands before the note and what stands
- * behind it, each by itself. */
+ * behind it, each by itself. The copy may hold the items of another proxy's lset, which are to
+ * replace those of the active log. So its beginning stays, and its number, which that proxy knows
+ * it by: it may make the copy active at any moment. */
 static void squeeze(struct engine *e, struct work *w)
 {
     const struct two_logs *logs = w->own;
     struct block *value = block_new(w->stored_bytes + 128);
     struct revived revived = {&value, signs_in(w)};
-    note_append(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
+    uint64_t number = two_logs_number(w, logs->copy);
+    note_append(&value, SLICE_NONE, number != 0 ? number : rng_next(e->rng), signs_in(w));
     append_past(w, &value);
     note_append(&value, two_logs_text(w, 1 - logs->copy), 0, signs_in(w));
     append_folded(w, two_logs_tail(w), &value);
