@@ -235,6 +235,51 @@ static void test_read_does_not_guess_when_memory_is_short(void **state)
     assert_non_null(strstr(s->call.error, "fold_memory_bytes"));
 }
 
+/* Answers what a merge asks for, until it publishes. The sublist of each run deletes twenty items
+ * that no other one has. */
+static struct list_request *next_publication(struct script *s, char *head, size_t cap)
+{
+    struct list_request *r = rig_next(&s->rig);
+    for (; r->be.verb != BE_CAS; r = rig_next(&s->rig)) {
+        if (r->be.verb == BE_APPEND) {
+            size_t used = strlen(head);
+            snprintf(head + used, cap - used, "%.*s", SLICE_ARGS(r->be.value));
+            answer(s, r, BE_STORED, NULL);
+        } else if (slice_equal(r->be.key, SLICE_LIT("k#"))) {
+            answer(s, r, BE_HIT, head);
+        } else {
+            char sublist[160] = "^1 0000000020\n";
+            for (char item = 'a'; item < 'a' + 20; item++) {
+                size_t used = strlen(sublist);
+                snprintf(sublist + used, sizeof sublist - used, "-2:%c%c", r->be.key.p[2], item);
+            }
+            assert_int_equal(r->be.verb, BE_GET);
+            answer(s, r, BE_HIT, sublist);
+        }
+    }
+    return r;
+}
+
+/* A head says nothing of the deletions in a run, and they take more memory than the plan gives
+ * them. */
+static void test_a_merge_that_does_not_fit_takes_fewer_runs(void **state)
+{
+    struct script *s = *state;
+    char runs[256] = "", head[512], value[512];
+    for (char run = 'a'; run < 'f'; run++) {
+        size_t used = strlen(runs);
+        snprintf(runs + used, sizeof runs - used, " %c%s.1:100:0", run, &FIRST_RUN[1]);
+    }
+    snprintf(head, sizeof head, "^1%s\n", runs);
+    s->rig.config->lists[0].fold_memory_bytes = 6500;
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    struct list_request *r = next_publication(s, head, sizeof head);
+    snprintf(value, sizeof value, "%.*s", SLICE_ARGS(r->be.value));
+    assert_null(strstr(value, "baaaaaaaaaaaa.1:"));
+    assert_non_null(strstr(value, "caaaaaaaaaaaa.1:"));
+    answer(s, r, BE_STORED, NULL);
+}
+
 /* Announcements of crashed proxies fill the log and no change fits any more: they are swept without
  * waiting for a change to fold. */
 static void test_log_full_of_dead_announcements_is_swept(void **state)
@@ -551,6 +596,7 @@ int main(void)
         script_test(test_flip_of_a_log_that_was_flipped_meanwhile_withdraws),
         script_test(test_announcement_is_withdrawn_when_the_head_cannot_be_read),
         script_test(test_read_does_not_guess_when_memory_is_short),
+        script_test(test_a_merge_that_does_not_fit_takes_fewer_runs),
         script_test(test_names_of_a_dead_proxy_are_deleted),
         script_test(test_deleting_stops_where_nothing_is),
         script_test(test_collecting_leaves_what_is_too_much),

@@ -106,7 +106,8 @@ static bool may_go_on(const struct engine *e, const struct op_compact *c)
     if (c->result == STEP_FAILED) {
         /* The log must not fill up because some garbage, or a run, lies on a server that is down.
          */
-        return c->plan.kind == PLAN_COLLECT_FIRST || c->plan.kind == PLAN_CAP;
+        bool with_fewer = c->plan.kind == PLAN_MERGE && c->plan.count > c->inputs_max;
+        return c->plan.kind == PLAN_COLLECT_FIRST || c->plan.kind == PLAN_CAP || with_fewer;
     }
     if (c->result == STEP_DONE) {
         return true;
@@ -268,6 +269,9 @@ static void choose(struct engine *e, struct op_compact *c)
     }
     life_choose(e, c);
     cap_choose(c);
+    if (c->plan.kind == PLAN_MERGE && c->plan.count > c->inputs_max) {
+        c->plan.count = c->inputs_max;
+    }
     if (c->goal == COMPACT_HEAL && c->plan.kind == PLAN_MERGE) {
         c->about.name = (struct name){{0}}; /* once */
     }
@@ -467,6 +471,7 @@ static struct op_compact *create(struct engine *e, struct list *list, enum compa
     c->until_us = e->now.mono_us + (uint64_t)e->config->long_timeout_ms * 1000;
     log_fold_init(&c->log);
     fold_init(&c->capped);
+    c->inputs_max = SIZE_MAX;
     op_enter(&c->op, &list->compaction);
     count_bytes(e, c, expected_bytes(list));
     return c;

@@ -102,8 +102,10 @@ struct op_compact {
     bool cleared;
     struct run *inputs;
     size_t input_count;
-    bool oldest;  /* nothing lies below the inputs */
-    bool inlined; /* what was written is little: it goes back into the log */
+    size_t inputs_max; /* more of them outgrow fold_memory_bytes; SIZE_MAX: the plan says how many
+                        */
+    bool oldest;       /* nothing lies below the inputs */
+    bool inlined;      /* what was written is little: it goes back into the log */
     struct content content;
     bool content_ready;
     struct scan scan;

@@ -256,10 +256,12 @@ static bool written(const struct op_compact *c)
 }
 
 /* The inputs could not be read. True when that may be damage: then the head must be looked at
- * again. */
+ * again. A head does not say how many deletions a run has. So a plan may take more than fits, and
+ * fewer runs are merged then. */
 static bool reading_failed(struct op_compact *c)
 {
     if (c->content.too_large) {
+        c->inputs_max = c->input_count > 4 ? c->input_count / 2 : 2;
         snprintf(c->error, sizeof c->error, "list needs more than fold_memory_bytes to be merged");
     } else if (c->scan.state == SCAN_ERROR) {
         snprintf(c->error, sizeof c->error, "%s", c->scan.error);

@@ -9,8 +9,8 @@
 /* More runs than this are merged whatever their sizes: headers stay short. */
 #define RUNS_MAX 32
 
-/* What a fold takes per entry besides the item's bytes, at most: its place and its slots in the
- * table. */
+/* What a fold takes per entry besides the item's bytes, about: its place and its slots in the
+ * table, both of which double when they are full. */
 #define FOLD_ENTRY_BYTES 64u
 /* A name of garbage in a header, as stored: a space, a sign, 13 letters, a dot, digits. */
 #define GARBAGE_BYTES 20u
