@@ -457,7 +457,7 @@ static void keep_for_next(struct sim_proxy *p, struct message *m)
     m->purpose.calls = NULL;
     message_release(m);
     again->holds = 1;
-    again->connected = again->dropped = again->was_held = false;
+    again->connected = again->dropped = again->was_held = again->is_served = false;
 }
 
 /* The last of what is dropped, of which the server can know nothing. A CAS does not go over another
@@ -474,6 +474,7 @@ static void keep_unsent(struct sim_proxy *p, unsigned server)
         }
         unsent = unsent || rng_below(&p->connections[server].rng, 2) == 0;
         m->waits = unsent;
+        m->refused = m->refused && !unsent;
         if (unsent && f->request.be.epoch == 0) {
             keep_for_next(p, m);
         }
@@ -488,7 +489,7 @@ void connection_lost(struct sim_proxy *p, unsigned server)
     uint64_t up_us = w->base.now_us + 1 + rng_below(&c->rng, 3 * w->p.delay_us);
     c->broken = false;
     c->up = false;
-    c->waits = w->p.couchbase == COUCHBASE_NOT && rng_below(&c->rng, 2) == 0;
+    c->waits = rng_below(&c->rng, 2) == 0;
     if (c->waits) {
         keep_unsent(p, server);
         sim_arrives_late(p, up_us);
