@@ -158,9 +158,39 @@ static bool any_half_moved(const struct sim_world *w)
     return false;
 }
 
+/* Will that be, or lead to, the making of a list on its old server, though it has moved since?
+ * Where the mark were lost, the old server would have another head, which hides the one that has
+ * moved. */
+static bool makes_behind_mark(const struct sim_world *w, const struct flight *f)
+{
+    struct slice key = flight_key(f);
+    enum be_verb verb = f->request.be.verb;
+    bool makes = f->executed ? verb == BE_GET && f->reply.status == BE_MISS : verb == BE_ADD;
+    if (!makes || key.len == 0 || key.p[key.len - 1] != '#') {
+        return false;
+    }
+    const struct item *head = store_find(cluster_place(&w->base.cluster, key, false), key, 0);
+    return head != NULL && slice_starts_with(item_value(head), SLICE_LIT("^>"));
+}
+
+static bool any_makes_behind_mark(const struct sim_world *w)
+{
+    for (unsigned i = 0; w->p.moving && i < w->p.proxies; i++) {
+        const struct flight *f;
+        TAILQ_FOREACH(f, &w->proxies[i].base.flights, link)
+        {
+            if (makes_behind_mark(w, f)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static void harm_store(struct sim_world *w, enum fault fault, unsigned server)
 {
-    if ((fault == FAULT_EVICTION || fault == FAULT_RESTART) && any_half_moved(w)) {
+    bool loses = fault == FAULT_EVICTION || fault == FAULT_RESTART;
+    if (loses && (any_half_moved(w) || any_makes_behind_mark(w))) {
         return;
     }
     if (fault == FAULT_RESTART && w->p.dead && !w->base.cluster.left &&
