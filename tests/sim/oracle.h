@@ -165,6 +165,7 @@ struct tags {
     uint64_t added_at[LISTS_MAX][ITEMS_MAX];        /* of the name's last addition */
     unsigned under_way;                             /* calls of lpurge */
     uint64_t acknowledged_at[LISTS_MAX][ITEMS_MAX]; /* when the last one began that was answered */
+    uint64_t forgotten_at[LISTS_MAX][ITEMS_MAX];    /* a commit that added it was lost */
 };
 
 struct oracle {

@@ -74,6 +74,19 @@ void tags_committed(struct oracle *o, unsigned list, uint16_t id)
     }
 }
 
+void tags_forgotten(struct oracle *o, unsigned list, struct slice entries)
+{
+    struct slice name;
+    uint16_t id = 0;
+    char op;
+    while (o->tags != NULL && entries.len > 0) {
+        CHECK(ref_take_entry(&entries, &op, &name));
+        if (op == '+' && item_of_name(name, &id)) {
+            o->tags->forgotten_at[list][id] = ++o->moment;
+        }
+    }
+}
+
 void tags_told(struct oracle *o, const struct sim_call *call, unsigned list, uint16_t id)
 {
     if (o->tags != NULL && o->tags->acknowledged_at[list][id] < call->asked) {
@@ -139,6 +152,9 @@ void tags_purged(struct oracle *o, struct sim_call *call, const struct ids *item
             continue;
         }
         call->expected++;
+        if (tags->forgotten_at[call->list][id] > tags->added_at[call->list][id]) {
+            continue; /* that addition may not be in the list, only older ones */
+        }
         if (tags->deleted_at[id] <= tags->added_at[call->list][id]) {
             forgotten(call, id, "it was added");
         }
@@ -200,7 +216,8 @@ const char *tags_judge(const struct oracle *o, const struct sim_call *call)
             return "left an item that the list names";
         }
         if (!out && o->tags->added_at[call->list][id] <= call->asked &&
-            o->tags->acknowledged_at[call->list][id] <= call->asked) {
+            o->tags->acknowledged_at[call->list][id] <= call->asked &&
+            o->tags->forgotten_at[call->list][id] <= call->asked) {
             return "left a name in the list that was not added again";
         }
     }

@@ -32,6 +32,9 @@ void tags_added(struct oracle *o, const struct sim_call *call);
 void tags_added_exactly(struct oracle *o, const struct sim_call *call, const struct ids *before);
 /* A transaction that was committed has added it to that list. */
 void tags_committed(struct oracle *o, unsigned list, uint16_t id);
+/* The commit of a transaction that has these entries for the list is lost: the list may never hear
+ * of it. */
+void tags_forgotten(struct oracle *o, unsigned list, struct slice entries);
 /* Its client has been told so. */
 void tags_told(struct oracle *o, const struct sim_call *call, unsigned list, uint16_t id);
 /* It was answered so. */

@@ -303,6 +303,10 @@ static void depart(struct oracle *o, unsigned list, struct tx *tx, bool lost)
         abort_tx(o, tx);
     } else if (lost && is_primary && !tx->done) {
         tx->forgotten = true;
+        for (unsigned i = 0; tx->fate == COMMITTED && i < tx->part_count; i++) {
+            const struct block *entries = tx->parts[i].entries;
+            tags_forgotten(o, tx->parts[i].list, slice_make(entries->data, entries->used));
+        }
         tx_renew_all(o, tx);
     }
 }
