@@ -275,12 +275,41 @@ static bool begins_with_note(const struct format *f, struct slice log)
            note.taken == 0;
 }
 
+/* Does a log hold additions alone, of what the other one amounted to at some point? So it is while
+ * a client by hand folds. */
+static bool is_past(const struct format *f, struct slice past, struct slice log)
+{
+    static bool wanted[ITEMS_MAX], in[ITEMS_MAX];
+    char sign;
+    struct slice item;
+    uint16_t id = 0;
+    unsigned wrong = 0;
+    bool same = false;
+    memset(wanted, 0, sizeof wanted);
+    memset(in, 0, sizeof in);
+    while (signed_take(f, &past, &sign, &item)) {
+        if (sign != f->plus || !item_of_name(item, &id)) {
+            return false;
+        }
+        wrong += !wanted[id];
+        wanted[id] = true;
+    }
+    while (!same && signed_take(f, &log, &sign, &item)) {
+        if (item_of_name(item, &id) && in[id] != (sign == f->plus)) {
+            in[id] = sign == f->plus;
+            wrong = in[id] == wanted[id] ? wrong - 1 : wrong + 1;
+        }
+        same = wrong == 0;
+    }
+    return same;
+}
+
 /* Since one log was copied into the other, changes may have come to both: in each the later sign
  * wins, between the two an addition wins. Logs without copies were flipped by hand; or,
  * when the active one is a copy of something else, came to life again under a late
- * addition. */
+ * addition; or two clients by hand have begun the list at once (begun_twice). */
 static void decode_logs(const struct format *f, struct slice active, struct slice other,
-                        struct decoded *c)
+                        bool begun_twice, struct decoded *c)
 {
     struct replay *r = replay_begin();
     struct note note;
@@ -307,7 +336,7 @@ static void decode_logs(const struct format *f, struct slice active, struct slic
     } else {
         replay_log(f, r, other, c);
         replay_log(f, r, active, c);
-        if (begins_with_note(f, active)) {
+        if (begun_twice || begins_with_note(f, active)) {
             replay_additions(f, r, other);
         }
     }
@@ -324,7 +353,7 @@ static void decode_flip(const struct format *f, unsigned list, int64_t now_s, st
     bool b_active = pointer.p == NULL ? a.p == NULL && b.p != NULL : slice_equal(pointer, b_name);
     c->parts = (a.len > 0) + (b.len > 0);
     c->exists = a.p != NULL || b.p != NULL;
-    decode_logs(f, b_active ? b : a, b_active ? a : b, c);
+    decode_logs(f, b_active ? b : a, b_active ? a : b, false, c);
 }
 
 static bool take_marks(const struct format *f, struct slice *log)
@@ -359,7 +388,9 @@ static void decode_marker(const struct format *f, unsigned list, int64_t now_s, 
             b_active = begins_with_note(f, b) && !begins_with_note(f, a);
         }
     }
-    decode_logs(f, b_active ? b : a, b_active ? a : b, c);
+    struct slice active = b_active ? b : a, other = b_active ? a : b;
+    bool begun_twice = !a_closed && !b_closed && !is_past(f, other, active);
+    decode_logs(f, active, other, begun_twice, c);
 }
 
 /* ---- sublists ---- */

@@ -299,6 +299,42 @@ static struct list_request *next_write(struct script *s, const char *a, const ch
     return r;
 }
 
+static void expect_items(struct script *s, const char *a, const char *b, uint64_t items)
+{
+    begin(s, DIALECT_MARKER);
+    script_submit(s, LIST_LEN, NULL, 0);
+    for (unsigned look = 0; look < 2; look++) {
+        answer_both(s, a, 1, b, 1);
+    }
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(s->call.number, items);
+}
+
+/* Two clients by hand begin a list at once, each in another log, and a proxy that takes the second
+ * log for the active one has added y to it. Whatever the first one says of y, that is not lost. */
+static void test_a_list_that_was_begun_twice_loses_nothing(void **state)
+{
+    static const char a[] = "+x-y", b[] = "+z+y";
+    struct script *s = *state;
+    expect_items(s, a, b, 3);
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    struct list_request *r = next_write(s, a, b);
+    assert_int_equal(r->be.verb, BE_CAS);
+    assert_true(slice_equal(r->be.key, SLICE_LIT("k.a")));
+    assert_memory_equal(r->be.value.p, "+@0:", 4);
+    rig_answer(&s->rig, r, BE_EXISTS, NULL, -1);
+}
+
+/* But a copy that a client by hand is about to make active is of what the first log said before. */
+static void test_a_copy_by_hand_brings_nothing_back(void **state)
+{
+    struct script *s = *state;
+    expect_items(s, "+x+y-y", "+x+y", 1);
+    expect_items(s, "+x+v-v+y-y", "+x+y", 1);
+    expect_items(s, "+x+v+y-y", "+x+y", 3);
+    expect_items(s, "+x+y-y", "+x+y-x", 2);
+}
+
 #define TAKEN "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x-v"
 #define SET "+@0:9c1f0a77d3b2e845-@0:9c1f0a77d3b2e845+w"
 
@@ -460,6 +496,8 @@ int main(void)
         script_test(test_a_copy_may_have_come_and_gone_since_the_active_log_was_read),
         script_test(test_an_active_log_that_is_gone_is_not_confirmed),
         script_test(test_a_log_that_is_closed_whole_has_a_number),
+        script_test(test_a_list_that_was_begun_twice_loses_nothing),
+        script_test(test_a_copy_by_hand_brings_nothing_back),
         script_test(test_a_copy_that_is_made_shorter_keeps_the_items_of_an_lset),
         script_test(test_what_was_taken_stays_in_a_log_that_is_closed),
         script_test(test_a_log_gets_a_number_before_it_is_copied),

@@ -165,15 +165,52 @@ static void revive(void *arg, struct slice item)
     fold_apply(arg, ENTRY_ADD, item);
 }
 
+/* Does a client by hand fold, and has not closed the active log yet? Then the other one holds what
+ * the active one amounted to at some point. */
+static bool is_copy_by_hand(const struct work *w)
+{
+    struct slice other = two_logs_text(w, 1 - two_logs_own(w)->active),
+                 active = two_logs_text(w, two_logs_own(w)->active), item;
+    struct fold copy, then;
+    enum entry_op op;
+    bool is_copy = true, same = false;
+    uint32_t both = 0, more = 0;
+    fold_init(&copy);
+    fold_init(&then);
+    while (is_copy && signed_next(&other, signs_in(w), &op, &item)) {
+        is_copy = op == ENTRY_ADD;
+        fold_apply(&copy, op, item);
+    }
+    while (is_copy && !same && signed_next(&active, signs_in(w), &op, &item)) {
+        bool was_in = fold_outcome(&then, item) != 0 && fold_outcome(&then, item) != ENTRY_DEL;
+        uint32_t *count = fold_outcome(&copy, item) != 0 ? &both : &more;
+        fold_apply(&then, op, item);
+        *count += (op == ENTRY_ADD && !was_in) - (op == ENTRY_DEL && was_in);
+        same = both == copy.table_used && more == 0;
+    }
+    fold_fini(&copy);
+    fold_fini(&then);
+    return same;
+}
+
+/* Did two clients begin the list at once, each in another log? Nothing says which of their entries
+ * are the newer ones. */
+static bool begun_twice(const struct work *w)
+{
+    return !two_logs_have_pointer(w->op.list) && !two_logs_closed(w, 0) && !two_logs_closed(w, 1) &&
+           !is_copy_by_hand(w);
+}
+
 /* Both logs hold something, and neither has a note about the other. If the active one was made as a
  * copy, it is the newer one. A paused writer added what the other one holds: these items are not
- * lost, but nothing is deleted for them. Else the active one is the newer. */
+ * lost, but nothing is deleted for them. The same where the list was begun twice. Else the active
+ * one is the newer. */
 static void fold_unknown(struct work *w)
 {
     struct slice active = two_logs_text(w, two_logs_own(w)->active),
                  other = two_logs_text(w, 1 - two_logs_own(w)->active);
     struct slice item;
-    if (two_logs_number(w, two_logs_own(w)->active) == 0) {
+    if (two_logs_number(w, two_logs_own(w)->active) == 0 && !begun_twice(w)) {
         (void)fold_log(w, other);
         (void)fold_log(w, active);
         return;
@@ -664,6 +701,9 @@ static bool write_next(struct engine *e, struct work *w)
     logs->step = TWO_LOGS_STEP;
     if (two_logs_closed(w, logs->active)) {
         two_logs_reopen(e, w);
+    } else if (logs->state == TWO_LOGS_UNKNOWN && two_logs_number(w, logs->active) == 0 &&
+               begun_twice(w)) {
+        write_number(e, w, logs->active); /* when one of them is closed, they look folded by hand */
     } else if (logs->state == TWO_LOGS_UNKNOWN && !two_logs_have_pointer(w->op.list) &&
                !two_logs_closed(w, 1 - logs->active)) {
         /* Else the active one would become a copy in the making of the other. */
