@@ -14,7 +14,9 @@ from mclistd_lists.backup_read import pages, streamed, TOO_LARGE
 
 SCRATCH_S = 86400        # what a kill leaves behind goes by itself
 PACKET_BYTES = 32 << 10  # sent before the answers are read
-LINE_ITEMS_BYTES = 8 << 10
+LINE_ITEMS_BYTES = 8 << 10  # of one ladd, in the log; less where the proxy takes less
+TOO_MANY = "too many items in one command"
+ENTRY_BYTES = 4  # what the log adds to a short item
 NOT_INLINE = frozenset(b" \t\r\n\v\f\0")
 FIRST_BYTES = 64 << 10
 TRIES = 4
@@ -36,6 +38,7 @@ class Writer:
     def __init__(self, settings, max_value_bytes, scratch, replaces, reader):
         self.settings, self.max_value_bytes = settings, max_value_bytes
         self.scratch, self.replaces, self.reader = scratch, replaces, reader
+        self.line_bytes = LINE_ITEMS_BYTES
 
     def write(self, connection, file, saved):
         """Returns "written", "there already", or "over": all its items are. Raises Answer with the
@@ -52,6 +55,7 @@ class Writer:
         else:
             if not self.reader.is_native(saved.key):
                 raise Answer(
+                    "items have a time of their own, and those of dialects have none" if timed else
                     f"its {self.block_bytes(saved)} bytes need a max_value_bytes of the proxy that "
                     "is as large: lists of dialects are written in one block"
                 )
@@ -132,7 +136,10 @@ class Writer:
             raise Answer(shown(answer))
         if not self.reader.is_native(saved.key) and saved.until:
             connection.send(b"ltouch %s %d" % (saved.key, min(saved.until, EXPTIME_MAX_S)))
-            connection.line()
+            try:
+                connection.line()
+            except Answer as error:
+                raise Other(f"written, but without its time to live: {error}") from None
         return "stored"
 
     # --- by a scratch list ---
@@ -147,15 +154,18 @@ class Writer:
     def copy(self, connection, file, saved):
         scratch = self.scratch_of(saved.key)
         for attempt in range(TRIES):
+            line_bytes = self.line_bytes
             try:
                 self.drop(connection, scratch)
-                self.fill(connection, scratch, file, saved)
+                self.fill(connection, scratch, file, saved, line_bytes)
                 found = self.digest_there(connection, scratch)
                 if found in self.expected(file, saved, True):
                     break
                 error = Answer(f"{found[0]} of {saved.items} items reached the scratch list")
             except Answer as fault:
                 error = fault
+                if TOO_MANY in str(error):
+                    self.line_bytes = min(self.line_bytes, line_bytes // 4)
             if attempt + 1 == TRIES:
                 self.drop(connection, scratch)
                 raise error
@@ -175,7 +185,7 @@ class Writer:
         connection.send(b"ldrop " + key)
         connection.line()
 
-    def fill(self, connection, scratch, file, saved):
+    def fill(self, connection, scratch, file, saved, line_bytes):
         connection.send(b"lputb %s 0 %d" % (scratch, SCRATCH_S), b"")
         if connection.line() != b"STORED":
             raise Answer("the scratch list could not be made")
@@ -188,7 +198,7 @@ class Writer:
             if wrong is not None:
                 raise Answer(f"the scratch list: {shown(wrong)}")
 
-        for lines in self.additions(scratch, saved.contents(file)):
+        for lines in self.additions(scratch, saved.contents(file), line_bytes):
             packet += lines
             count, size = count + 1, size + sum(map(len, lines))
             if size >= PACKET_BYTES or not has_time:
@@ -205,17 +215,17 @@ class Writer:
         except Answer as error:
             return str(error).encode()
 
-    def additions(self, scratch, contents):
+    def additions(self, scratch, contents, line_bytes):
         """Yields the lines of one request each, in the order of the items."""
         words, size = [], 0
         for item, second in contents:
             plain = second == 0 and NOT_INLINE.isdisjoint(item)
-            if words and (not plain or size + len(item) > LINE_ITEMS_BYTES):
+            if words and (not plain or size + len(item) > line_bytes):
                 yield [words_of(b"ladd", scratch, *words)]
                 words, size = [], 0
             if plain:
                 words.append(item)
-                size += len(item) + 1
+                size += len(item) + ENTRY_BYTES
             elif second == 0:
                 yield [b"laddb %s %d" % (scratch, len(item)), item]
             elif (left_s := second - int(time.time())) > 0:

@@ -179,6 +179,36 @@ def test_large_and_timed_lists(pair, tmp_path, on_missing):
         assert lists(second).stdout.count(b"import.") == 0
 
 
+def test_a_log_that_takes_little_at_once(pair, tmp_path):
+    """The scratch list is filled by lines that are as short as its prefix wants them."""
+    small = {"log_limit_bytes": 256, "log_hard_limit_bytes": 512, "max_item_bytes": 100}
+    first, second = pair(other={"lists": small})
+    items = [b"item-%d" % n for n in range(2000)] + [b"x" * 100]
+    with first.conn() as conn, second.conn() as other:
+        put(conn, "timed", items)
+        assert conn.cmd("laddt timed 1000 last") == b"STORED"
+        file = tmp_path / "lists.txt"
+        export(first, file, [b"timed"])
+        assert b"1 written" in bring(second, file)
+        assert other.lgetb("timed") == [*items, b"last"]
+        assert 900 < int(other.cmd("lttl timed last")) <= 1002
+
+
+def test_times_that_a_dialect_cannot_keep_are_named(pair, tmp_path):
+    first, second = pair(other={"lists s-": {"dialect": "simple"}, "lists p-": {"dialect": "paired"}})
+    with first.conn() as conn, second.conn() as other:
+        assert conn.cmd("laddt s-timed 1000 a") == b"STORED"
+        for key in ("s-ends", "p-ends"):
+            put(conn, key, [b"b"], 1000)
+        file = tmp_path / "lists.txt"
+        export(first, file, [b"s-timed", b"s-ends", b"p-ends"])
+        said = bring(second, file, "--replace", code=1)
+        assert b"failed: s-timed: items have a time of their own" in said
+        assert b"failed: p-ends: written, but without its time to live: CLIENT_ERROR ltouch: a list of" in said
+        assert other.lget("p-ends") == [b"b"] and other.lget("s-timed") == []
+        assert 900 < int(other.cmd("lttl s-ends")) <= 1002
+
+
 def test_a_list_above_max_answer_bytes(pair, tmp_path):
     config = {"lists": {"max_answer_bytes": "4k"}}
     first, second = pair(config)
