@@ -4,7 +4,7 @@ a newer one, is not understood: nothing is guessed."""
 
 import re
 
-from mclistd_lists.intent import COMMITTED, OPEN, Decision, Intent
+from mclistd_lists.intent import COMMITTED, CREATED_MAX_S, OPEN, Decision, Intent
 from mclistd_lists.problem import NotUnderstood, expect
 
 NAME = rb"([a-z2-7]{13})"
@@ -14,15 +14,16 @@ GARBAGE = re.compile(rb"-" + RANGE)
 UNTIL = re.compile(rb"@([0-9]{1,10})")
 TIMES = re.compile(rb"%([1-9][0-9]{0,9})\.(0|[1-9][0-9]{0,9})")
 ABSENT = re.compile(rb"\?([0-9]{1,20})\.([0-9]{1,10})")
-CAP = re.compile(rb"#([1-9][0-9]{0,4})\.(drop|refuse)")
+CAP = re.compile(rb"#([0-9]{1,20})\.(drop|refuse)")
 ENTRY = re.compile(rb"([-+=@!~?&])([0-9]{1,7}):")
-TIMED = re.compile(rb"([1-9][0-9]{0,9}):(.+)", re.DOTALL)
+TIMED = re.compile(rb"([1-9][0-9]{0,9}):(.*)", re.DOTALL)
 ANNOUNCEMENT = re.compile(RANGE + rb"\.([0-9]{1,20})")
 
 SUBLIST_HEADER_BYTES = 14
 SUBLIST_BYTES_MAX = 1048576
 ENTRY_BYTES_LEAST = 3
 CAP_MAX = 10000
+TOKEN_MAX = 2**64 - 1
 SECOND_MAX = 2**32 - 1  # of items
 UNTIL_MIN_S, UNTIL_MAX_S = 2592001, 2147483647  # of sublists: the times that memcached knows
 
@@ -90,10 +91,10 @@ class Head:
             self.once("times", (earliest, latest))
         elif match := ABSENT.fullmatch(field):
             token, until = int(match[1]), int(match[2])
-            expect((token == 0) == (until == 0), "a lease that cannot be")
+            expect((token == 0) == (until == 0) and token <= TOKEN_MAX, "a lease that cannot be")
             self.once("absent", (token, until))
         elif match := CAP.fullmatch(field):
-            expect(int(match[1]) <= CAP_MAX, "a cap that cannot be")
+            expect(1 <= int(match[1]) <= CAP_MAX, "a cap that cannot be")
             self.once("cap", (int(match[1]), match[2] == b"refuse"))
         else:
             raise NotUnderstood("a field that this release does not know")
@@ -110,7 +111,7 @@ class Head:
     def take_entry(self, op, data):
         if op == b"~":
             match = ANNOUNCEMENT.fullmatch(data)
-            expect(match, "an announcement that cannot be")
+            expect(match and int(match[3]) <= CREATED_MAX_S, "an announcement that cannot be")
             self.announcements[match[1]] = (int(match[2]), int(match[3]))
             if int(match[2]) == 0:
                 del self.announcements[match[1]]
@@ -128,7 +129,6 @@ class Head:
                 self.intents[decision.name].take_decision(decision.word)
                 self.forget_decided([decision.name])
         elif op == b"!":
-            expect(not data, "an entry that cannot be")
             self.take_plain(op, b"", None)
         elif op == b"@":
             match = TIMED.fullmatch(data)

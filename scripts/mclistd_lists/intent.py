@@ -8,6 +8,7 @@ import re
 from mclistd_lists.problem import expect
 
 KEYS_MAX = 16
+CREATED_MAX_S = 2**63 - 1
 KEY = rb"[^\x00-\x20\x7f]{1,220}"
 DECISION = re.compile(rb"([a-z2-7]{13}) ([cad])")
 CHANGE = re.compile(rb"([-+=!.])([0-9]{1,7}):")
@@ -36,7 +37,7 @@ class Intent:
     def __init__(self, data, key):
         words = data.split(b" ", 2)
         match = re.fullmatch(rb"([a-z2-7]{13})\.([0-9]{1,20})", words[0])
-        expect(len(words) == 3 and match, "an intent that cannot be")
+        expect(len(words) == 3 and match and int(match[2]) <= CREATED_MAX_S, "an intent that cannot be")
         expect(re.fullmatch(rb"[1-9][0-9]?", words[1]), "an intent that cannot be")
         count = int(words[1])
         expect(count <= KEYS_MAX, "an intent that cannot be")

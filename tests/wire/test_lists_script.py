@@ -248,6 +248,26 @@ def test_heads_that_other_programs_could_have_written(memcached):
     assert "old-announcements:1" in lists(memcached.address).stdout
 
 
+def test_odd_heads_are_read_as_the_proxy_reads_them(conn, memcached):
+    """Of heads that only a client by hand can have written: the script takes for lists what the proxy does."""
+    heads = [
+        "^1\n!3:abc+1:a", "^1\n@12:1000000000:", "^1\n@13:1000000000:a", "^1\n@2:a:",
+        "^1 #01.drop\n+1:a", "^1 #0.drop\n+1:a", "^1 #10000.refuse\n", "^1 #10001.refuse\n",
+        f"^1 ?{2**64 - 1}.1\n", f"^1 ?{2**64}.1\n", "^1 ?0.0\n", "^1 ?0.1\n", "^1 ?1.0\n",
+    ]  # fmt: skip
+    for created in (2**63 - 1, 2**63):
+        announcement = f"{RUN}.3.{created}"
+        heads.append(f"^1\n~{len(announcement)}:{announcement}")
+        text = f"{RUN}.{created} 1 h{len(heads)} +1:a"
+        heads.append(f"^1\n?{len(text)}:{text}")
+    put(memcached, {f"h{n}#": head for n, head in enumerate(heads)})
+    done = lists("--json", memcached.address)
+    entries = {entry["key"]: entry["state"] for entry in map(json.loads, done.stdout.splitlines())}
+    for n, head in enumerate(heads):
+        refused = conn.cmd(f"llen h{n}").startswith(b"SERVER_ERROR")
+        assert (entries[f"h{n}"] == "foreign") == refused, (head, entries[f"h{n}"])
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_dialects(dialect, memcacheds, start_daemon):
     memcached = memcacheds[0]
