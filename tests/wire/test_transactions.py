@@ -132,6 +132,7 @@ def test_missing_lists_are_not_made(conn):
     assert ltx(conn, "ladd a y", "ldel b x") == b"NOT_FOUND"
     assert conn.cmd("lmove a b x") == b"NOT_FOUND"
     assert conn.cmd("lmove b a x") == b"NOT_FOUND"
+    assert conn.cmd("lmove a b nothing") == b"0"  # DST is not looked at
     assert ltx(conn, "ladd a y", "lrefuse b x") == b"NOT_FOUND"
     for verb in ("lpopto", "lpoptob"):
         assert conn.cmd(f"{verb} a b 1") == b"NOT_FOUND"

@@ -53,6 +53,16 @@ def test_a_list_is_gone_when_its_time_is_over(conn):
     assert conn.lget("l") == []
 
 
+@pytest.mark.parametrize("empty", ["ldel k a", "lset k", "lmove k other a"])
+def test_an_emptied_list_keeps_its_time_until_it_is_removed(conn, empty):
+    assert conn.cmd("ladd k a") == b"STORED" and conn.cmd("ltouch k 50") == b"TOUCHED"
+    conn.cmd(empty)
+    assert conn.cmd("lttl k") == b"NOT_FOUND"
+    assert conn.cmd("ladd k b") == b"STORED" and 0 < ttl(conn, "k") <= 50
+    assert conn.cmd("ldel k b") == b"DELETED" and conn.cmd("ldrop k") == b"DELETED"
+    assert conn.cmd("ladd k c") == b"STORED" and ttl(conn, "k") == -1
+
+
 @pytest.mark.memcacheds(3)
 @pytest.mark.config(**{"lists": {**TINY, "placement": "spread"}})
 def test_long_lists_take_a_time(conn):
