@@ -184,3 +184,16 @@ def test_nothing_stale_is_read_behind_a_purge_though_lists_are_lost(start_memcac
     assert len(restarts) == 12
     assert len(hits) > len(restarts) * 10
     assert min(purged.values()) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.config(**{"lists tag:": {"ttl_s": 6, "ttl_renew": "change"}})
+def test_a_list_of_tags_that_ends_outlives_the_pages(conn):
+    """ttl_s is twice the time of a page: what was named late is purged behind the list's first end."""
+    assert conn.cmd("ladd tag:1 first") == b"STORED"
+    time.sleep(4)
+    assert conn.set("page", "x", exptime=3) == b"STORED"
+    assert conn.cmd("ladd tag:1 page") == b"STORED"
+    time.sleep(2.5)
+    assert conn.cmd("lpurge tag:1") == b"2"
+    assert conn.get("page") is None
