@@ -270,7 +270,7 @@ static bool fit_copy(struct engine *e, struct list_call *call)
                           "lcopy: SRC and DST are the same list: that does nothing but count, "
                           "and takes neither EXPTIME nor new");
         }
-        call->verb = LIST_LEN;
+        call->verb = LIST_LEN; /* answer.c knows it by its source */
     }
     return true;
 }

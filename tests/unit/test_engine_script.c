@@ -580,6 +580,27 @@ static void test_copy_of_a_list_that_turns_out_empty(void **state)
     script_expect_done(s, LIST_MISSING);
 }
 
+/* One that is empty is a missing one, whether it has a head or not; an llen of it is not. */
+static void test_copy_over_itself_of_an_empty_list(void **state)
+{
+    struct script *s = *state;
+    for (int i = 0; i < 2; i++) {
+        s->call.source = SLICE_LIT("k");
+        s->call.source_policy = &s->rig.config->lists[0];
+        script_submit(s, LIST_COPY, NULL, 0);
+        script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a-1:a");
+        script_expect_done(s, LIST_MISSING);
+    }
+    script_submit(s, LIST_COPY, NULL, 0);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a");
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(s->call.number, 1);
+    s->call.source = SLICE_NONE;
+    script_submit(s, LIST_LEN, NULL, 0);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n-1:a");
+    script_expect_done(s, LIST_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -609,6 +630,7 @@ int main(void)
         script_test(test_conversion_without_room_leaves_nothing),
         script_test(test_change_beside_a_conversion_is_in_doubt),
         script_test(test_short_copy_begins_anew),
+        script_test(test_copy_over_itself_of_an_empty_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

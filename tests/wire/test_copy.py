@@ -42,7 +42,7 @@ def test_lcopy_copies_what_there_is(conn, memcached, count):
     assert answer == (b"%d" % len(items) if items else b"NOT_FOUND")
     assert conn.lget("dst") == (items or [b"old"])
     assert conn.lget("src") == items
-    assert conn.cmd("lcopy src src") == b"%d" % len(items)
+    assert conn.cmd("lcopy src src") == answer
     assert conn.cmd("ladd dst more") == b"STORED"
     assert conn.lget("src") == items
     if items:
@@ -55,7 +55,7 @@ def test_lcopy_copies_what_there_is(conn, memcached, count):
 
 @pytest.mark.config(lists=SHORT)
 def test_a_missing_source_is_not_found_whatever_the_target_is(conn):
-    """Also one whose items are all deleted, in sublists."""
+    """Also one whose items are all deleted, in sublists, and where SRC is DST."""
     items = [f"{n}" for n in range(400)]
     for at in range(0, 400, 40):
         assert conn.cmd("ladd gone " + " ".join(items[at : at + 40])) == b"STORED"
@@ -65,6 +65,7 @@ def test_a_missing_source_is_not_found_whatever_the_target_is(conn):
         assert conn.cmd("ladd dst old") == b"STORED"
         assert conn.cmd(f"lcopy src {target} new") == b"NOT_FOUND"
         assert conn.cmd(f"lcopy gone {target} new") == b"NOT_FOUND"
+    assert conn.cmd("lcopy gone gone") == conn.cmd("lcopy src src") == b"NOT_FOUND"
     assert conn.lget("dst") == [b"old"]
 
 

@@ -4,6 +4,12 @@
 #include "list/core/engine_state.h"
 #include "proto/client/list_format.h"
 
+/* An lcopy of a list over itself, which engine.c has made an llen. */
+static bool copies_itself(const struct list_call *call)
+{
+    return call->verb == LIST_LEN && call->source.len > 0;
+}
+
 void answer_call(struct engine *e, struct list *list, struct list_call *call,
                  const struct head *head, enum list_status status)
 {
@@ -13,7 +19,7 @@ void answer_call(struct engine *e, struct list *list, struct list_call *call,
     bool keeps_empty = list->policy->on_missing == ON_MISSING_REFUSE && head != NULL;
     bool needs_items =
         (list_verb_has(call->verb, LIST_GIVES_ITEMS) && !list_verb_has(call->verb, LIST_PAGES)) ||
-        call->verb == LIST_TTL;
+        call->verb == LIST_TTL || copies_itself(call);
     if (status == LIST_OK && call->number == 0 && needs_items && !keeps_empty) {
         status = LIST_MISSING;
     }
