@@ -348,8 +348,8 @@ int64_t lives_choose(struct sim_world *w, struct rng *rng)
 void lives_touch(struct sim_world *w, unsigned server, struct slice key)
 {
     int64_t now_s = world_now(&w->base).wall_s, clock_s = w->clocks_s[server];
-    struct item *item = key.len == 0 ? NULL : store_find(&w->base.stores[server], key, now_s);
     bool head = key.len > 0 && (key.p[key.len - 1] == '#' || w->p.dialect != DIALECT_NATIVE);
+    struct item *item = key.len == 0 ? NULL : store_find(&w->base.stores[server], key, now_s);
     if (item != NULL && clock_key_is(key)) {
         item->expires_s = clock_s + 1 + (int64_t)rng_below(&w->rng, 1000);
         trace(&w->base, "s%u: a client touches the clock item %.*s", server, SLICE_ARGS(key));

@@ -196,6 +196,12 @@ static struct service *service_of(const struct nodes *n, const struct message *m
     return NULL;
 }
 
+bool nodes_at_work(const struct sim_world *w, const struct message *m)
+{
+    const struct service *s = service_of(&w->nodes, m);
+    return s != NULL && s->at_work == m;
+}
+
 static bool is_durable_change(const struct message *m)
 {
     return flight_is_change(&m->flight) && m->flight.request.be.durable;

@@ -55,6 +55,9 @@ bool nodes_keep(struct sim_world *w, struct message *m);
 /* EVENT_RELEASE: what is held of a vBucket may go out. which: as in its event. */
 void nodes_release(struct sim_proxy *p, uint64_t which);
 
+/* Is the node at it? It may be done behind the connection's end, and where a replica takes over. */
+bool nodes_at_work(const struct sim_world *w, const struct message *m);
+
 /* A request has arrived. Returns whether it waits for another one of its connection. */
 bool nodes_waits(struct sim_world *w, struct message *m);
 /* It has its turn. Returns whether it takes its time; m->refused: it is refused for now. */

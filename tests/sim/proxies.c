@@ -469,7 +469,8 @@ static void keep_unsent(struct sim_proxy *p, unsigned server)
     for (f = TAILQ_FIRST(&p->base.flights); f != NULL; f = next) {
         struct message *m = (struct message *)f;
         next = TAILQ_NEXT(f, link);
-        if (f->server != server || !m->connected || !m->dropped || f->executed) {
+        if (f->server != server || !m->connected || !m->dropped || f->executed ||
+            nodes_at_work(p->world, m)) {
             continue;
         }
         unsent = unsent || rng_below(&p->connections[server].rng, 2) == 0;

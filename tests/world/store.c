@@ -81,8 +81,10 @@ static struct item **find_live(struct store *store, struct slice key, int64_t no
 {
     struct item **at = find(store, key);
     if (*at != NULL && is_over(store, *at, now_s)) {
-        remove_at(store, at);
-        at = find(store, key);
+        remove_at(store, at); /* the key may have been its own */
+        while (*at != NULL) {
+            at = &(*at)->next;
+        }
     }
     return at;
 }
