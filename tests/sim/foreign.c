@@ -407,12 +407,11 @@ static void note_read(struct sim_world *w, const struct message *m)
         return;
     }
     if (is_standing(f, m)) {
-        of->met = true;
-    } else {
-        of->parts |= 1u << part;
-        if (is_numbered(part)) {
-            of->numbered[number % CAPACITY_MAX] = true;
-        }
+        return; /* it is met when a call is refused: a read may be over before its answers come */
+    }
+    of->parts |= 1u << part;
+    if (is_numbered(part)) {
+        of->numbered[number % CAPACITY_MAX] = true;
     }
 }
 
@@ -480,9 +479,9 @@ static void note_refusal(struct foreign_list *f, const struct sim_call *call)
 {
     struct acquaintance *of = &f->of[call->proxy];
     f->world->foreign_refused++;
+    of->met = true;
     if (of->alone && of->last_call == call->number) {
-        bool met = of->met;
-        *of = (struct acquaintance){.met = met};
+        *of = (struct acquaintance){.met = true};
     }
 }
 

@@ -130,8 +130,9 @@ static void check_order(struct outside *o, unsigned list, const struct ids *seen
         bool short_read = call != NULL && (list_verb_has(call->call.verb, LIST_RANGES) ||
                                            call->ring_counter <= o->format->capacity / 2);
         /* Half a ring may have been written while the first slots were read. */
+        bool emptied = call != NULL && call->asked <= l->clear_over; /* numbers have begun again */
         bool may_be_new = !o->format->numbered && short_read &&
-                          w->number > call->ring_counter + o->format->capacity / 2;
+                          (emptied || w->number > call->ring_counter + o->format->capacity / 2);
         if (!may_be_new && first_answered < w->asked) {
             outside_wrong(o, list, call, seen, "stands behind an older entry", seen->ids[i]);
         }
