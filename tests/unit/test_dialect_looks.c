@@ -484,6 +484,53 @@ static void test_deletions_that_were_cut_meanwhile_do_not_fit(void **state)
     assert_int_equal(s->call.number, 1);
 }
 
+/* ---- ldrop beside a folding ---- */
+
+static const char copy_of_x[] = "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x"
+                                "+@2:9c1f0a77d3b2e845-@2:9c1f0a77d3b2e845";
+
+/* Another proxy that has read the list writes its copy while the items are removed one by one: that
+ * goes as well, or all would be back. */
+static void test_a_copy_that_comes_while_a_list_is_dropped_goes_too(void **state)
+{
+    struct script *s = *state;
+    begin(s, DIALECT_FLIP);
+    script_submit(s, LIST_DROP, NULL, 0);
+    for (unsigned look = 0; look < 3; look++) {
+        answer_logs(s, "+x", NULL, 1);
+    }
+    script_expect(s, BE_DELETE, "k.active", BE_DELETED, NULL);
+    script_expect(s, BE_DELETE, "k.b", BE_NOT_FOUND, NULL);
+    script_expect(s, BE_DELETE, "k.a", BE_DELETED, NULL);
+    answer_cas(s, BE_GET, "k.a", NULL, 0);
+    answer_cas(s, BE_GET, "k.b", copy_of_x, 2);
+    answer_cas(s, BE_GET, "k.active", NULL, 0);
+    script_expect(s, BE_DELETE, "k.active", BE_NOT_FOUND, NULL);
+    script_expect(s, BE_DELETE, "k.b", BE_DELETED, NULL);
+    script_expect(s, BE_DELETE, "k.a", BE_NOT_FOUND, NULL);
+    answer_cas(s, BE_GET, "k.a", NULL, 0);
+    answer_cas(s, BE_GET, "k.b", NULL, 0);
+    answer_cas(s, BE_GET, "k.active", NULL, 0);
+    script_expect_done(s, LIST_OK);
+}
+
+/* What others begin behind the deletions is theirs. */
+static void test_a_list_that_begins_behind_an_ldrop_stays(void **state)
+{
+    struct script *s = *state;
+    begin(s, DIALECT_MARKER);
+    script_submit(s, LIST_DROP, NULL, 0);
+    for (unsigned look = 0; look < 2; look++) {
+        answer_cas(s, BE_GET, "k.a", "+x", 1);
+        answer_cas(s, BE_GET, "k.b", NULL, 0);
+    }
+    script_expect(s, BE_DELETE, "k.b", BE_NOT_FOUND, NULL);
+    script_expect(s, BE_DELETE, "k.a", BE_DELETED, NULL);
+    answer_cas(s, BE_GET, "k.a", "+y", 3);
+    answer_cas(s, BE_GET, "k.b", NULL, 0);
+    script_expect_done(s, LIST_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -503,6 +550,8 @@ int main(void)
         script_test(test_a_log_gets_a_number_before_it_is_copied),
         script_test(test_a_deletion_is_not_done_by_a_look_that_may_be_wrong),
         script_test(test_deletions_that_were_cut_meanwhile_do_not_fit),
+        script_test(test_a_copy_that_comes_while_a_list_is_dropped_goes_too),
+        script_test(test_a_list_that_begins_behind_an_ldrop_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,6 +76,8 @@ struct dialect {
      */
     unsigned drops_at_once;
     bool (*survives_drop)(const struct cell *cell);
+    /* NULL: no. Else: what was read behind the deletions, is it a folding's, of what was there? */
+    bool (*outlives_drop)(const struct work *w);
     /* The list of one item that may move: removes it as it was read. */
     work_step *remove;
     /* A ghost takes the place of a call (work.c). */

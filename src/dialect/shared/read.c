@@ -204,6 +204,45 @@ static void send_drops(struct engine *e, struct work *w)
     }
 }
 
+/* Deletes the items, once. */
+static enum progress delete_cells(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->op.co;
+    CO_BEGIN(co);
+    w->next_cell = 0;
+    send_drops(e, w);
+    while (w->op.due > 0) {
+        CO_AWAIT(co, "dropping the list's items");
+        if (event->status != BE_DELETED && event->status != BE_NOT_FOUND) {
+            work_note_error(w, event);
+            if (w->cell_count > 1) {
+                work_note_unknown(w);
+            }
+        }
+        send_drops(e, w);
+    }
+    CO_END(co);
+}
+
+/* Another proxy that folds, and has read the list before, may write what it held between two of the
+ * deletions. So the items are read behind these, and go once more. */
+static enum progress delete_what_came(struct engine *e, struct work *w,
+                                      const struct op_event *event)
+{
+    struct co *co = &w->op.co;
+    CO_BEGIN(co);
+    work_forget_cells(w);
+    dialect_of(w->op.list)->cells(w);
+    CO_CALL(co, work_gather(e, w, event));
+    w->goes_on = !w->failed && dialect_of(w->op.list)->outlives_drop(w);
+    if (w->failed) {
+        work_note_unknown(w);
+    } else if (w->goes_on) {
+        CO_CALL(co, delete_cells(e, w, event));
+    }
+    CO_END(co);
+}
+
 enum progress dialect_drop(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
@@ -216,17 +255,10 @@ enum progress dialect_drop(struct engine *e, struct work *w, const struct op_eve
         CO_CALL(co, dialect_of(w->op.list)->remove(e, w, event));
         CO_RETURN(co);
     }
-    w->next_cell = 0;
-    send_drops(e, w);
-    while (w->op.due > 0) {
-        CO_AWAIT(co, "dropping the list's items");
-        if (event->status != BE_DELETED && event->status != BE_NOT_FOUND) {
-            work_note_error(w, event);
-            if (w->cell_count > 1) {
-                work_note_unknown(w);
-            }
-        }
-        send_drops(e, w);
+    CO_CALL(co, delete_cells(e, w, event));
+    w->goes_on = dialect_of(w->op.list)->outlives_drop != NULL;
+    for (w->tries = 0; !w->failed && w->goes_on && w->tries < WORK_TRIES_MAX; w->tries++) {
+        CO_CALL(co, delete_what_came(e, w, event));
     }
     work_end(e, w);
     CO_END(co);

@@ -98,5 +98,6 @@ const struct dialect dialect_two_logs_pointer = {
     .change = two_logs_change,
     .set = two_logs_rewrite,
     .drop = dialect_drop,
+    .outlives_drop = two_logs_outlive_drop,
     .compact = two_logs_rewrite,
 };

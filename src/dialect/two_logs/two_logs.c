@@ -35,6 +35,11 @@ uint64_t two_logs_number(const struct work *w, int which)
     return begins ? note.hash : 0;
 }
 
+bool two_logs_outlive_drop(const struct work *w)
+{
+    return two_logs_number(w, 0) != 0 || two_logs_number(w, 1) != 0;
+}
+
 /* ---- looking ---- */
 
 bool two_logs_closed(const struct work *w, int which)

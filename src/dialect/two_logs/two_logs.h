@@ -118,6 +118,8 @@ struct slice two_logs_pointer_text(const struct list *list, int which, struct sl
 
 /* The number that the log begins with, or 0. */
 uint64_t two_logs_number(const struct work *w, int which);
+/* Is there a log that a folding has written? */
+bool two_logs_outlive_drop(const struct work *w);
 
 static inline enum cell_role two_logs_role(int which)
 {
