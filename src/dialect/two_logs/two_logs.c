@@ -215,16 +215,15 @@ static void fold_unknown(struct work *w)
     struct slice active = two_logs_text(w, two_logs_own(w)->active),
                  other = two_logs_text(w, 1 - two_logs_own(w)->active);
     struct slice item;
+    (void)fold_log(w, other);
+    (void)fold_log(w, active);
     if (two_logs_number(w, two_logs_own(w)->active) == 0 && !begun_twice(w)) {
-        (void)fold_log(w, other);
-        (void)fold_log(w, active);
         return;
     }
     struct fold added;
     uint32_t at = 0;
     fold_init(&added);
     signed_fold(&added, other, signs_in(w));
-    (void)fold_log(w, active);
     while (fold_next_item(&added, ENTRY_NEVER_OVER, &at, &item)) {
         fold_apply(&w->items.fold, ENTRY_ADD, item);
     }
