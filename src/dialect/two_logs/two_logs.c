@@ -213,11 +213,13 @@ static bool begun_twice(const struct work *w)
 static void fold_unknown(struct work *w)
 {
     struct slice active = two_logs_text(w, two_logs_own(w)->active),
-                 other = two_logs_text(w, 1 - two_logs_own(w)->active);
-    struct slice item;
-    (void)fold_log(w, other);
+                 other = two_logs_text(w, 1 - two_logs_own(w)->active), item;
+    bool by_hand = two_logs_number(w, two_logs_own(w)->active) == 0;
+    if (by_hand) {
+        (void)fold_log(w, other);
+    }
     (void)fold_log(w, active);
-    if (two_logs_number(w, two_logs_own(w)->active) == 0 && !begun_twice(w)) {
+    if (by_hand && !begun_twice(w)) {
         return;
     }
     struct fold added;
@@ -679,14 +681,17 @@ static void advance_copy(struct engine *e, struct work *w)
     }
 }
 
-/* The logs were written by hand: the active one gets what both amount to. */
-static void take_in(struct engine *e, struct work *w)
+/* The logs were written by hand: the active one gets what both amount to. takes_all: and says so.
+ */
+static void take_in(struct engine *e, struct work *w, bool takes_all)
 {
     int active = two_logs_own(w)->active;
     struct block *value = block_new(w->stored_bytes + 128);
     note_append(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
     signed_encode(w->op.list->policy, &w->items.fold, &value);
-    note_append(&value, two_logs_text(w, 1 - active), 0, signs_in(w));
+    if (takes_all) {
+        note_append(&value, two_logs_text(w, 1 - active), 0, signs_in(w));
+    }
     cell_write(e, &w->op, &w->cells[active], value, 0);
     block_unref(&value);
 }
@@ -707,7 +712,7 @@ static bool write_next(struct engine *e, struct work *w)
         two_logs_reopen(e, w);
     } else if (logs->state == TWO_LOGS_UNKNOWN && two_logs_number(w, logs->active) == 0 &&
                begun_twice(w)) {
-        write_number(e, w, logs->active); /* when one of them is closed, they look folded by hand */
+        take_in(e, w, false); /* once one of them is closed, they look folded by hand */
     } else if (logs->state == TWO_LOGS_UNKNOWN && !two_logs_have_pointer(w->op.list) &&
                !two_logs_closed(w, 1 - logs->active)) {
         /* Else the active one would become a copy in the making of the other. */
@@ -716,7 +721,7 @@ static bool write_next(struct engine *e, struct work *w)
         /* The same: another proxy may be about to make the other log active. */
         two_logs_write_pointer(e, w, logs->active);
     } else if (logs->state == TWO_LOGS_UNKNOWN) {
-        take_in(e, w);
+        take_in(e, w, true);
     } else if (logs->state == TWO_LOGS_DRAINING) {
         drain(e, w);
     } else if (logs->state == TWO_LOGS_COPYING) {
