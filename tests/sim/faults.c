@@ -169,8 +169,8 @@ static bool makes_behind_mark(const struct sim_world *w, const struct flight *f)
     if (!makes || key.len == 0 || key.p[key.len - 1] != '#') {
         return false;
     }
-    const struct item *head = store_find(cluster_place(&w->base.cluster, key, false), key, 0);
-    return head != NULL && slice_starts_with(item_value(head), SLICE_LIT("^>"));
+    struct store *old = cluster_place(&w->base.cluster, key, false);
+    return store_find(old, key, 0) != NULL && cluster_store(&w->base.cluster, key) != old;
 }
 
 static bool any_makes_behind_mark(const struct sim_world *w)

@@ -76,7 +76,8 @@ struct dialect {
      */
     unsigned drops_at_once;
     bool (*survives_drop)(const struct cell *cell);
-    /* NULL: no. Else: what was read behind the deletions, is it a folding's, of what was there? */
+    /* Has a folding written what is read behind the deletions? It may be of what was there before,
+     * so it goes, too. NULL: no folding writes another item than it has read. */
     bool (*outlives_drop)(const struct work *w);
     /* The list of one item that may move: removes it as it was read. */
     work_step *remove;

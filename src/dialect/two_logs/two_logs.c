@@ -178,32 +178,33 @@ static bool is_copy_by_hand(const struct work *w)
                  active = two_logs_text(w, two_logs_own(w)->active), item;
     struct fold copy, then;
     enum entry_op op;
-    bool is_copy = true, same = false;
-    uint32_t both = 0, more = 0;
+    bool is_copy = true;
     fold_init(&copy);
     fold_init(&then);
     while (is_copy && signed_next(&other, signs_in(w), &op, &item)) {
         is_copy = op == ENTRY_ADD;
         fold_apply(&copy, op, item);
     }
-    while (is_copy && !same && signed_next(&active, signs_in(w), &op, &item)) {
-        bool was_in = fold_outcome(&then, item) != 0 && fold_outcome(&then, item) != ENTRY_DEL;
-        uint32_t *count = fold_outcome(&copy, item) != 0 ? &both : &more;
+    size_t wrong = copy.table_used; /* items that only one of them has */
+    while (is_copy && wrong > 0 && signed_next(&active, signs_in(w), &op, &item)) {
+        char before = fold_outcome(&then, item);
+        bool was_in = before != 0 && before != ENTRY_DEL, is_in = op == ENTRY_ADD;
         fold_apply(&then, op, item);
-        *count += (op == ENTRY_ADD && !was_in) - (op == ENTRY_DEL && was_in);
-        same = both == copy.table_used && more == 0;
+        if (is_in != was_in) {
+            wrong += is_in == (fold_outcome(&copy, item) != 0) ? -1 : 1;
+        }
     }
     fold_fini(&copy);
     fold_fini(&then);
-    return same;
+    return is_copy && wrong == 0;
 }
 
-/* Did two clients begin the list at once, each in another log? Nothing says which of their entries
- * are the newer ones. */
-static bool begun_twice(const struct work *w)
+/* Did two clients by hand begin the list at once, each in another log? Nothing says which of their
+ * entries are the newer ones. */
+static bool is_begun_twice(const struct work *w)
 {
     return !two_logs_have_pointer(w->op.list) && !two_logs_closed(w, 0) && !two_logs_closed(w, 1) &&
-           !is_copy_by_hand(w);
+           two_logs_number(w, two_logs_own(w)->active) == 0 && !is_copy_by_hand(w);
 }
 
 /* Both logs hold something, and neither has a note about the other. If the active one was made as a
@@ -219,7 +220,8 @@ static void fold_unknown(struct work *w)
         (void)fold_log(w, other);
     }
     (void)fold_log(w, active);
-    if (by_hand && !begun_twice(w)) {
+    two_logs_own(w)->begun_twice = is_begun_twice(w);
+    if (by_hand && !two_logs_own(w)->begun_twice) {
         return;
     }
     struct fold added;
@@ -681,15 +683,14 @@ static void advance_copy(struct engine *e, struct work *w)
     }
 }
 
-/* The logs were written by hand: the active one gets what both amount to. takes_all: and says so.
- */
-static void take_in(struct engine *e, struct work *w, bool takes_all)
+/* The logs were written by hand: the active one gets what both amount to. says_so: in a note. */
+static void take_in(struct engine *e, struct work *w, bool says_so)
 {
     int active = two_logs_own(w)->active;
     struct block *value = block_new(w->stored_bytes + 128);
     note_append(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
     signed_encode(w->op.list->policy, &w->items.fold, &value);
-    if (takes_all) {
+    if (says_so) {
         note_append(&value, two_logs_text(w, 1 - active), 0, signs_in(w));
     }
     cell_write(e, &w->op, &w->cells[active], value, 0);
@@ -710,8 +711,7 @@ static bool write_next(struct engine *e, struct work *w)
     logs->step = TWO_LOGS_STEP;
     if (two_logs_closed(w, logs->active)) {
         two_logs_reopen(e, w);
-    } else if (logs->state == TWO_LOGS_UNKNOWN && two_logs_number(w, logs->active) == 0 &&
-               begun_twice(w)) {
+    } else if (logs->state == TWO_LOGS_UNKNOWN && logs->begun_twice) {
         take_in(e, w, false); /* once one of them is closed, they look folded by hand */
     } else if (logs->state == TWO_LOGS_UNKNOWN && !two_logs_have_pointer(w->op.list) &&
                !two_logs_closed(w, 1 - logs->active)) {

@@ -45,9 +45,10 @@ struct two_logs {
         TWO_LOGS_DRAINING,
         TWO_LOGS_UNKNOWN
     } state;
-    int active;     /* CELL_A - CELL_A or CELL_B - CELL_A */
-    int copy;       /* while copying and draining: the log whose note is about the other one */
-    uint64_t taken; /* bytes of the other one that it has */
+    int active;       /* CELL_A - CELL_A or CELL_B - CELL_A */
+    bool begun_twice; /* unknown: by two clients by hand at once */
+    int copy;         /* while copying and draining: the log whose note is about the other one */
+    uint64_t taken;   /* bytes of the other one that it has */
     size_t note_start, note_end; /* where it says so */
     uint64_t life_before;        /* the list's life when this look began */
     uint64_t seen_settlement;    /* of the look before */

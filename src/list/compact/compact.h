@@ -102,8 +102,7 @@ struct op_compact {
     bool cleared;
     struct run *inputs;
     size_t input_count;
-    size_t inputs_max; /* more of them outgrow fold_memory_bytes; SIZE_MAX: the plan says how many
-                        */
+    size_t inputs_max; /* more do not fit fold_memory_bytes; SIZE_MAX: as far as is known all do */
     bool oldest;       /* nothing lies below the inputs */
     bool inlined;      /* what was written is little: it goes back into the log */
     struct content content;
