@@ -540,6 +540,7 @@ void oracle_look(struct oracle *o, int64_t now_s)
             ids_clear(&o->list[i].deletes);
             if (oracle_now(o, i)->exists) {
                 note_loss(o, i);
+                o->list[i].writes++;
             }
             o->list[i].tidy = true;
             ids_clear(&items);
@@ -596,6 +597,7 @@ void oracle_submitted(struct oracle *o, struct sim_call *call, int64_t now_s)
     call->from_s = now_s + call->lead_s;
     call->asked = ++o->moment;
     call->start_version = l->count - 1;
+    call->start_writes = l->writes;
     if (may_be_stale(o, call)) {
         allow_stale(o, call);
     }
@@ -621,6 +623,7 @@ void oracle_done(struct oracle *o, struct sim_call *call, int64_t now_s)
     call->done = true;
     call->answered = ++o->moment;
     call->done_version = l->count - 1;
+    call->done_writes = l->writes;
     call->tidy_seen = l->tidy || l->tidy_until > call->asked;
     call->damage_seen = call->damage_seen || l->damage_count != call->start_damage;
     joint_call_answered(o, call);

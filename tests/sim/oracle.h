@@ -51,6 +51,7 @@ struct sim_call {
     uint64_t ring_counter; /* of its ring, when it was asked */
     bool slot_counted;     /* the counter reached the slot that holds what is foreign */
     uint32_t start_version, done_version;
+    uint64_t start_writes, done_writes;       /* of its list, as that counts them */
     uint32_t start_versions[JOINT_LISTS_MAX]; /* of its lists */
     uint64_t start_damages[JOINT_LISTS_MAX];
     bool damage_seen;
@@ -142,6 +143,8 @@ struct model_list {
     uint64_t tidy_until;      /* the moment when it was that last, unless it still is */
     struct ids adds, deletes; /* where items are counted: all that are stored */
     uint64_t *deleted_at;     /* the same: the moment of each item's last deletion */
+    uint64_t writes; /* of a list of a dialect: how often what is stored has changed, though it may
+                        hold the same as before */
 };
 
 TAILQ_HEAD(sim_calls, sim_call);

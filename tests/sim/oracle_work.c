@@ -152,6 +152,7 @@ void oracle_work_done(struct oracle *o, unsigned list, const struct purpose *pur
 {
     struct model_list *l = &o->list[list];
     struct ids items = {0};
+    l->writes++;
     bool removes = request->be.verb == BE_DELETE || request->be.verb == BE_CAS_DELETE;
     bool appends = request->be.verb == BE_APPEND || request->be.verb == BE_PREPEND;
     bool pair = o->format->dialect == DIALECT_PAIRED;
