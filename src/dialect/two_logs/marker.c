@@ -47,16 +47,6 @@ static enum look mark_look(struct engine *e, struct work *w)
     return two_logs_look(e, w);
 }
 
-void two_logs_reopen(struct engine *e, struct work *w)
-{
-    const struct cell *cell = &w->cells[two_logs_own(w)->active];
-    struct slice text = two_logs_behind_marks(w->op.list, cell->value);
-    struct block *value = block_new(text.len);
-    block_append(&value, text.p, text.len);
-    cell_write(e, &w->op, cell, value, 0);
-    block_unref(&value);
-}
-
 static const char *mark_grammar(const struct grammar *g, const struct cell *cell)
 {
     bool log = cell->role == CELL_A || cell->role == CELL_B;

@@ -82,45 +82,64 @@ static inline struct two_logs *two_logs_own(const struct work *w)
 /* Does a pointer say which log is active? Else a mark says which one is closed. */
 static inline bool two_logs_have_pointer(const struct list *list)
 {
-    return dialect_of(list) == &dialect_two_logs_pointer;
+    return list->policy->dialect == DIALECT_FLIP;
 }
 
+/* ---- two_logs.c: looking ---- */
+
+/* dialect.refusal: no item looks like a note. */
+const char *two_logs_refusal(const struct list_policy *policy, struct slice item);
+
+/* The text behind the marks that say that the log is closed. */
+struct slice two_logs_behind_marks(const struct list *list, struct slice text);
+/* The log of the cell, without these. This and the two below are valid while the cells are. */
+struct slice two_logs_text(const struct work *w, int which);
 bool two_logs_closed(const struct work *w, int which);
+/* The number that the log begins with, or 0. */
+uint64_t two_logs_number(const struct work *w, int which);
 struct note;
 /* Does a note of that log say that it has taken the beginning of the other one? Then fills in
  * *note. */
 bool two_logs_has_taken(const struct work *w, int which, struct note *note);
-
-/* The text behind the marks that say that the log is closed. */
-struct slice two_logs_behind_marks(const struct list *list, struct slice text);
+/* Should there be a pointer, and is none? */
+bool two_logs_wants_pointer(const struct work *w);
+/* Is there a log that a folding has written? */
+bool two_logs_outlive_drop(const struct work *w);
 
 /* A look begins: adds the two logs to the cells. */
 void two_logs_begin_look(struct work *w);
 /* The look's end: two_logs_own(w)->active is set by the caller. */
 enum look two_logs_look(struct engine *e, struct work *w);
 
-/* marker.c: writes the active log, which is closed, without its marks. */
-void two_logs_reopen(struct engine *e, struct work *w);
+/* While copying and draining. The entries that came to the other log since the copy was made: */
+struct slice two_logs_late(const struct work *w);
+/* and those that came to the copy behind its note. */
+struct slice two_logs_tail(const struct work *w);
+/* Calls visit for each item that late entries add and the tail deletes: it is in the list. */
+void two_logs_each_revived(const struct work *w, void (*visit)(void *arg, struct slice item),
+                           void *arg);
+
+/* ---- fold.c ---- */
+
+/* Folds, or puts the call's items in place of what is there: ends with failed, or done. */
+work_step two_logs_fold;
+/* Of the table: the same for calls, or for none. */
+work_step two_logs_rewrite;
+
+/* ---- change.c ---- */
 
 /* Of the table: changes go to the log that is known to be active. */
-work_step two_logs_change, two_logs_rewrite;
+work_step two_logs_change;
 
-/* dialect.refusal for the same reason. */
-const char *two_logs_refusal(const struct list_policy *policy, struct slice item);
+/* ---- pointer.c ---- */
 
-/* flip.c: the position of the pointer among the cells; and which log that value names,
- * counted from 1, or 0: by its name, or by that in which its name differs from the other's ("b").
- */
+/* The position of the pointer among the cells. */
 enum { TWO_LOGS_POINTER = 2 };
+/* Which log that value names, counted from 1, or 0: by its name, or by that in which its name
+ * differs from the other's ("b"). */
 int two_logs_named(const struct list *list, struct slice value);
-/* What names that log in the pointer: in the form that the value before has. May live in text. */
-struct slice two_logs_pointer_text(const struct list *list, int which, struct slice before,
-                                   char text[KEY_BYTES_MAX]);
-
-/* The number that the log begins with, or 0. */
-uint64_t two_logs_number(const struct work *w, int which);
-/* Is there a log that a folding has written? */
-bool two_logs_outlive_drop(const struct work *w);
+/* Writes what names that log into the pointer: in the form that it has. */
+void two_logs_write_pointer(struct engine *e, struct work *w, int which);
 
 static inline enum cell_role two_logs_role(int which)
 {

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Folding, and replacing the items.
+ *
+ * Each round looks at the cells and writes one of them. What to write follows from what is there,
+ * whichever proxy began.
+ *
+ *     1. rest:      ADD (or CAS) the other log: a copy of what the active one amounts to
+ *     2. copying:   CAS the copy with what the active one got since; then make the copy active
+ *     3. draining:  CAS the active log with what the other one got besides; when there is nothing
+ *                   more, empty the other one (flip) or remove it (marker), by CAS
+ *
+ * Nothing is removed before its content stands elsewhere. When a process dies, readers still find
+ * the same items, and any proxy can go on from there.
+ */
+#include "dialect/two_logs/note.h"
+#include "dialect/two_logs/two_logs.h"
+
+/* More rounds than any list needs, whatever other clients do. */
+#define ROUNDS_MAX 64
+/* After so many rounds a log that keeps growing is flipped, and the rest is drained. */
+#define CATCH_UPS_MAX 3
+
+static struct list_call *set_call(const struct work *w)
+{
+    struct list_call *call = TAILQ_FIRST(&w->calls);
+    return call != NULL && call->verb == LIST_SET ? call : NULL;
+}
+
+static void append_set_items(struct work *w, struct block **b)
+{
+    const struct list_call *call = set_call(w);
+    struct fold fold;
+    fold_init(&fold);
+    fold_call(&fold, call);
+    signed_encode(w->op.list->policy, &fold, b);
+    fold_fini(&fold);
+}
+
+/* Writes the other log as a copy of the active one, or with the items that are to replace it. */
+static void write_copy(struct engine *e, struct work *w)
+{
+    int active = two_logs_own(w)->active;
+    struct cell *copy = &w->cells[1 - active], *as = copy;
+    struct block *value = block_new(w->stored_bytes + w->call_bytes + 128);
+    if (copy->state == CELL_MISSING) {
+        copy->flags = w->cells[active].flags;
+        as = &w->cells[active];
+    }
+    two_logs_own(w)->own = rng_next(e->rng);
+    note_append(&value, SLICE_NONE, two_logs_own(w)->own, signs_in(w));
+    if (set_call(w) != NULL) {
+        append_set_items(w, &value);
+    } else {
+        signed_encode(w->op.list->policy, &w->items.fold, &value);
+    }
+    note_append(&value, two_logs_text(w, active), 0, signs_in(w));
+    cell_write_as(e, &w->op, copy, as, value, 0);
+    block_unref(&value);
+}
+
+/* There is nothing to copy: writes the items at once. */
+static void write_first(struct engine *e, struct work *w)
+{
+    struct block *value = block_new(w->call_bytes + 16);
+    append_set_items(w, &value);
+    cell_write(e, &w->op, &w->cells[two_logs_own(w)->active], value, 0);
+    block_unref(&value);
+    two_logs_own(w)->step = TWO_LOGS_SWITCH;
+}
+
+/* Appends what the text of a log amounts to, with deletions, without notes. */
+static void append_folded(const struct work *w, struct slice text, struct block **b)
+{
+    struct fold fold;
+    uint32_t at = 0;
+    struct entry entry;
+    fold_init(&fold);
+    signed_fold(&fold, text, signs_in(w));
+    while (fold_next_entry(&fold, false, ENTRY_NEVER_OVER, &at, &entry)) {
+        bool deletes = entry.op == ENTRY_DEL;
+        if (!deletes || note_allows(entry.bytes)) {
+            signed_append(b, deletes ? ENTRY_DEL : ENTRY_ADD, entry.bytes, signs_in(w));
+        }
+    }
+    fold_fini(&fold);
+}
+
+/* Does the copy have all that the active log holds, or is that to be replaced? */
+static bool is_taken(const struct work *w)
+{
+    return two_logs_own(w)->state == TWO_LOGS_COPYING &&
+           (set_call(w) != NULL || two_logs_late(w).len == 0);
+}
+
+/* Appends what is to stand in a closed log, as short as can be. What the copy has taken stays as it
+ * is, or a number stands for it: the note is about these very bytes, and nothing that is written
+ * behind them, or comes late, may look like them. */
+static void append_closed(struct engine *e, struct work *w, int which, struct block **b)
+{
+    struct slice text = two_logs_text(w, which);
+    bool copying = two_logs_own(w)->state == TWO_LOGS_COPYING;
+    if (is_taken(w)) {
+        note_append(b, SLICE_NONE, rng_next(e->rng), signs_in(w));
+    } else if (!two_logs_own(w)->squeeze) {
+        block_append(b, text.p, text.len);
+    } else if (copying) {
+        block_append(b, text.p, (size_t)two_logs_own(w)->taken);
+        append_folded(w, two_logs_late(w), b);
+    } else {
+        note_append(b, SLICE_NONE, rng_next(e->rng), signs_in(w));
+        append_folded(w, text, b);
+    }
+}
+
+/* Closes the log by PREPEND. memcached refuses that for an item on disk, at the size limit, or
+ * without free memory. Then the log is written anew, by CAS. */
+static void close_log(struct engine *e, struct work *w, int which)
+{
+    const struct cell *cell = &w->cells[which];
+    char mark = (char)w->op.list->policy->closed_mark;
+    struct block *value = block_new(1);
+    block_append(&value, &mark, 1);
+    if (!two_logs_own(w)->close_whole) {
+        cell_send(e, &w->op, cell, BE_PREPEND, value, 0);
+    } else {
+        append_closed(e, w, which, &value);
+        cell_write(e, &w->op, cell, value, 0);
+    }
+    two_logs_own(w)->close_whole = !two_logs_own(w)->close_whole;
+    block_unref(&value);
+}
+
+/* Writes the active log, which is closed, without its marks. */
+static void reopen(struct engine *e, struct work *w)
+{
+    const struct cell *cell = &w->cells[two_logs_own(w)->active];
+    struct slice text = two_logs_behind_marks(w->op.list, cell->value);
+    struct block *value = block_new(text.len);
+    block_append(&value, text.p, text.len);
+    cell_write(e, &w->op, cell, value, 0);
+    block_unref(&value);
+}
+
+static void make_active(struct engine *e, struct work *w)
+{
+    if (two_logs_have_pointer(w->op.list)) {
+        two_logs_write_pointer(e, w, 1 - two_logs_own(w)->active);
+    } else {
+        close_log(e, w, two_logs_own(w)->active);
+    }
+    two_logs_own(w)->step = TWO_LOGS_SWITCH;
+}
+
+/* Appends the entries that came to the other log since it was copied, without notes. */
+static void append_late(const struct work *w, struct block **b)
+{
+    struct slice rest = two_logs_late(w), item;
+    enum entry_op op;
+    while (signed_next(&rest, signs_in(w), &op, &item)) {
+        if (note_allows(item)) {
+            signed_append(b, op, item, signs_in(w));
+        }
+    }
+}
+
+struct revived {
+    struct block **out;
+    struct signs signs;
+};
+
+static void append_revived(void *arg, struct slice item)
+{
+    struct revived *revived = arg;
+    signed_append(revived->out, ENTRY_ADD, item, revived->signs);
+}
+
+/* Appends what the copy's beginning and the late entries amount to. */
+static void append_past(const struct work *w, struct block **b)
+{
+    const struct two_logs *logs = w->own;
+    struct fold fold;
+    fold_init(&fold);
+    signed_fold(&fold, slice_make(two_logs_text(w, logs->copy).p, logs->note_end), signs_in(w));
+    signed_fold(&fold, two_logs_late(w), signs_in(w));
+    signed_encode(w->op.list->policy, &fold, b);
+    fold_fini(&fold);
+}
+
+/* As catch_up where the result would be too long: folds what stands before the note and what stands
+ * behind it, each by itself. The copy may hold the items of another proxy's lset, which are to
+ * replace those of the active log. So its beginning stays, and its number, which that proxy knows
+ * it by: it may make the copy active at any moment. */
+static void squeeze(struct engine *e, struct work *w)
+{
+    const struct two_logs *logs = w->own;
+    struct block *value = block_new(w->stored_bytes + 128);
+    struct revived revived = {&value, signs_in(w)};
+    uint64_t number = two_logs_number(w, logs->copy);
+    note_append(&value, SLICE_NONE, number != 0 ? number : rng_next(e->rng), signs_in(w));
+    append_past(w, &value);
+    note_append(&value, two_logs_text(w, 1 - logs->copy), 0, signs_in(w));
+    append_folded(w, two_logs_tail(w), &value);
+    two_logs_each_revived(w, append_revived, &revived);
+    cell_write(e, &w->op, &w->cells[logs->copy], value, 0);
+    block_unref(&value);
+}
+
+/* Writes the late entries into the copy where its beginning ends, since what stands behind is
+ * newer. False: there are none. */
+static bool catch_up(struct engine *e, struct work *w)
+{
+    const struct two_logs *logs = w->own;
+    struct slice copy = two_logs_text(w, logs->copy), other = two_logs_text(w, 1 - logs->copy);
+    struct slice tail = two_logs_tail(w);
+    struct block *value = block_new(copy.len + other.len + 64);
+    struct revived revived = {&value, signs_in(w)};
+    block_append(&value, copy.p, logs->note_start);
+    append_late(w, &value);
+    bool came = value->used > logs->note_start;
+    if (came && logs->squeeze && set_call(w) == NULL) {
+        squeeze(e, w);
+    } else if (came) {
+        note_append(&value, other, 0, signs_in(w));
+        block_append(&value, tail.p, tail.len);
+        two_logs_each_revived(w, append_revived, &revived);
+        cell_write(e, &w->op, &w->cells[logs->copy], value, 0);
+    }
+    block_unref(&value);
+    return came;
+}
+
+/* A log that was made by hand, or got entries late, has no number. Before it is copied or taken
+ * over it gets one: else the same entries, when they come late once more, would be what the note of
+ * the first time is about. Readers would pass over them, and the next folding empty the log; or
+ * take it for the one that is active, and the list for what it holds. */
+static bool needs_number(const struct work *w, int which)
+{
+    return two_logs_number(w, which) == 0 && !two_logs_own(w)->squeeze;
+}
+
+static void write_number(struct engine *e, struct work *w, int which)
+{
+    struct slice text = w->cells[which].value;
+    struct block *value = block_new(text.len + 64);
+    note_append(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
+    block_append(&value, text.p, text.len);
+    cell_write(e, &w->op, &w->cells[which], value, 0);
+    block_unref(&value);
+}
+
+/* Takes away what the other log holds, all of which stands in the active one. Where a pointer tells
+ * which one is active, an empty log stays, as the manual has it: old writers still append to it,
+ * and for many of them an append that fails is an error. */
+static void empty_other(struct engine *e, struct work *w)
+{
+    struct cell *other = &w->cells[1 - two_logs_own(w)->active];
+    if (!two_logs_have_pointer(w->op.list)) {
+        cell_remove(e, &w->op, other);
+        return;
+    }
+    struct block *nothing = block_new(1);
+    cell_write(e, &w->op, other, nothing, 0);
+    block_unref(&nothing);
+}
+
+static void drain(struct engine *e, struct work *w)
+{
+    const struct two_logs *logs = w->own;
+    bool emptied_before = logs->taken == 0;
+    if (emptied_before && needs_number(w, 1 - logs->active)) {
+        write_number(e, w, 1 - logs->active);
+    } else if (!catch_up(e, w)) {
+        empty_other(e, w);
+    }
+}
+
+/* Brings the copy up to date, or makes it active. */
+static void advance_copy(struct engine *e, struct work *w)
+{
+    struct two_logs *logs = w->own;
+    bool ours = set_call(w) == NULL || two_logs_number(w, logs->copy) == logs->own;
+    if (!ours) {
+        write_copy(e, w);
+    } else if (logs->catch_ups++ >= CATCH_UPS_MAX || !catch_up(e, w)) {
+        make_active(e, w);
+    }
+}
+
+/* The logs were written by hand: the active one gets what both amount to. says_so: in a note. */
+static void take_in(struct engine *e, struct work *w, bool says_so)
+{
+    int active = two_logs_own(w)->active;
+    struct block *value = block_new(w->stored_bytes + 128);
+    note_append(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
+    signed_encode(w->op.list->policy, &w->items.fold, &value);
+    if (says_so) {
+        note_append(&value, two_logs_text(w, 1 - active), 0, signs_in(w));
+    }
+    cell_write(e, &w->op, &w->cells[active], value, 0);
+    block_unref(&value);
+}
+
+/* Another proxy's copy that was found and made active may leave much to fold. */
+static bool is_due(const struct work *w)
+{
+    return set_call(w) != NULL || (two_logs_own(w)->own == 0 && w->can_shrink);
+}
+
+/* False: nothing is left to do. */
+static bool write_next(struct engine *e, struct work *w)
+{
+    struct two_logs *logs = w->own;
+    struct slice active = two_logs_text(w, logs->active);
+    logs->step = TWO_LOGS_STEP;
+    if (two_logs_closed(w, logs->active)) {
+        reopen(e, w);
+    } else if (logs->state == TWO_LOGS_UNKNOWN && logs->begun_twice) {
+        take_in(e, w, false); /* once one of them is closed, they look folded by hand */
+    } else if (logs->state == TWO_LOGS_UNKNOWN && !two_logs_have_pointer(w->op.list) &&
+               !two_logs_closed(w, 1 - logs->active)) {
+        /* Else the active one would become a copy in the making of the other. */
+        close_log(e, w, 1 - logs->active);
+    } else if (logs->state == TWO_LOGS_UNKNOWN && two_logs_wants_pointer(w)) {
+        /* The same: another proxy may be about to make the other log active. */
+        two_logs_write_pointer(e, w, logs->active);
+    } else if (logs->state == TWO_LOGS_UNKNOWN) {
+        take_in(e, w, true);
+    } else if (logs->state == TWO_LOGS_DRAINING) {
+        drain(e, w);
+    } else if (logs->state == TWO_LOGS_COPYING) {
+        advance_copy(e, w);
+    } else if (is_due(w) && active.len == 0) {
+        write_first(e, w);
+    } else if (is_due(w) && needs_number(w, logs->active)) {
+        write_number(e, w, logs->active);
+    } else if (is_due(w)) {
+        write_copy(e, w);
+    } else if (w->cells[1 - logs->active].state == CELL_THERE &&
+               !two_logs_have_pointer(w->op.list)) {
+        cell_remove(e, &w->op, &w->cells[1 - logs->active]); /* it holds nothing */
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Another proxy may have made our copy active. */
+static void note_flip(struct engine *e, struct work *w)
+{
+    struct two_logs *logs = w->own;
+    if (logs->own != 0 && two_logs_number(w, logs->active) == logs->own) {
+        logs->flipped = true;
+    }
+    if (logs->flipped && set_call(w) != NULL) {
+        work_finish(e, w);
+    }
+}
+
+static enum progress fold_once(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->op.co;
+    CO_BEGIN(co);
+    note_flip(e, w);
+    if (!write_next(e, w)) {
+        CO_RETURN(co);
+    }
+    CO_AWAIT(co, "folding: writing one of the logs");
+    w->goes_on = true;
+    w->conflict = !work_written(e, w, event);
+    bool is_too_large = event->status == BE_TOO_LARGE || event->status == BE_NO_MEMORY;
+    if (w->failed && !two_logs_own(w)->squeeze && is_too_large) {
+        w->failed = false;
+        two_logs_own(w)->squeeze = true;
+    } else if (!w->failed) {
+        two_logs_own(w)->flipped =
+            two_logs_own(w)->flipped || (!w->conflict && two_logs_own(w)->step == TWO_LOGS_SWITCH);
+        if (two_logs_own(w)->flipped && set_call(w) != NULL) {
+            work_finish(e, w);
+        }
+    }
+    CO_END(co);
+}
+
+enum progress two_logs_fold(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->op.co;
+    CO_BEGIN(co);
+    CO_CALL(co, work_try(e, w, event, fold_once, WORK_TRIES_MAX, ROUNDS_MAX));
+    if (!w->failed && w->goes_on) {
+        metric_inc(e->metrics, METRIC_list_busy);
+        work_note_text(w, "busy: other writers were faster each time");
+    }
+    CO_END(co);
+}
+
+enum progress two_logs_rewrite(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->op.co;
+    CO_BEGIN(co);
+    CO_CALL(co, two_logs_fold(e, w, event));
+    if (w->failed && set_call(w) != NULL && two_logs_own(w)->own != 0) {
+        work_note_unknown(w); /* the proxy that goes on makes the new items count */
+    }
+    if (!w->failed) {
+        metric_inc(e->metrics, METRIC_list_folds);
+    }
+    work_end(e, w);
+    CO_END(co);
+}
