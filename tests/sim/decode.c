@@ -114,19 +114,22 @@ bool signed_take(const struct format *f, struct slice *rest, char *sign, struct 
 
 struct note {
     uint64_t taken; /* bytes of the other log; 0: the log begins here */
+    bool is_place;  /* a copy of that log is to come here */
     struct slice hash;
     struct slice behind; /* the rest of its log */
 };
 
-/* "@L:HHHHHHHHHHHHHHHH" */
+/* "@L:HHHHHHHHHHHHHHHH", or "@L::HHHHHHHHHHHHHHHH" */
 static bool take_note(struct slice item, struct note *note)
 {
     const char *colon = memchr(item.p, ':', item.len);
-    if (item.p[0] != '@' || colon == NULL || item.p + item.len - colon != 17 ||
+    note->is_place = colon != NULL && item.p + item.len - colon == 18 && colon[1] == ':';
+    if (item.p[0] != '@' || colon == NULL ||
+        item.p + item.len - colon != 17 + (ptrdiff_t)note->is_place ||
         !slice_to_u64(slice_make(item.p + 1, (size_t)(colon - item.p) - 1), &note->taken)) {
         return false;
     }
-    note->hash = slice_make(colon + 1, 16);
+    note->hash = slice_make(item.p + item.len - 16, 16);
     return true;
 }
 
@@ -266,13 +269,23 @@ static void replay_additions(const struct format *f, struct replay *r, struct sl
     }
 }
 
-static bool begins_with_note(const struct format *f, struct slice log)
+static bool begins_with(const struct format *f, struct slice log, struct note *note)
 {
     char sign;
     struct slice item;
+    return signed_take(f, &log, &sign, &item) && item.len > 0 && take_note(item, note);
+}
+
+static bool begins_with_note(const struct format *f, struct slice log)
+{
     struct note note;
-    return signed_take(f, &log, &sign, &item) && item.len > 0 && take_note(item, &note) &&
-           note.taken == 0;
+    return begins_with(f, log, &note) && note.taken == 0;
+}
+
+static bool is_place(const struct format *f, struct slice log)
+{
+    struct note note;
+    return begins_with(f, log, &note) && note.is_place;
 }
 
 /* Does a log hold additions alone, of what the other one amounted to at some point? So it is while
@@ -378,12 +391,13 @@ static void decode_marker(const struct format *f, unsigned list, int64_t now_s, 
     if (a_closed != b_closed) {
         b_active = a_closed;
     } else if (a_there && b_there) {
-        /* Both closed: the later copy. Both open: one of them is a copy that does not count yet;
-         * or a client by hand has created one beside the other, which is a copy of older ones. */
+        /* Both closed: the later copy, which is more than a place for one. Both open: one of them
+         * is a copy that does not count yet; or a client by hand has created one beside the other,
+         * which is a copy of older ones. */
         if (has_taken(f, b, a, &note)) {
-            b_active = a_closed;
+            b_active = a_closed && !is_place(f, b);
         } else if (has_taken(f, a, b, &note)) {
-            b_active = !a_closed;
+            b_active = !a_closed || is_place(f, a);
         } else {
             b_active = begins_with_note(f, b) && !begins_with_note(f, a);
         }

@@ -12,6 +12,7 @@
 /* What was said about an item. Moments are the oracle's. */
 struct word {
     uint64_t in_since, out_since;   /* it must be in, or out; 0 = not known */
+    uint64_t dropped_since;         /* out by an ldrop, and nothing has added it since */
     uint64_t add_over, delete_over; /* when the last of these could not take effect any more */
     uint32_t adding, deleting;      /* that may still take effect */
     uint32_t deletes_beside_clears;

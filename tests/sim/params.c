@@ -193,6 +193,12 @@ static void mix_hands(struct params *p)
     p->unclosed = delimited && rng_below(&rng, 2) == 0;
     /* They have to meet each other's steps. */
     p->drops += p->drops > 0 && rng_below(&rng, 4) == 0;
+    if ((p->dialect == DIALECT_FLIP || p->dialect == DIALECT_MARKER) && rng_below(&rng, 8) == 0) {
+        p->compact_chance = 1;
+        p->drops = 2;
+        p->growth = 40;
+        p->items = 20;
+    }
 }
 
 /* By an own draw, so that all other seeds stay as they were. */

@@ -229,6 +229,32 @@ static void test_a_copy_may_have_come_and_gone_since_the_active_log_was_read(voi
     assert_int_equal(s->call.number, 2);
 }
 
+/* The active log has been closed by the time that it is asked about: the copy, which was still
+ * being made when the others were, is active since. */
+static void test_an_active_log_that_was_closed_is_not_confirmed(void **state)
+{
+    static const char log[] = "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x+y",
+                      copy[] = "+@0:9c1f0a77d3b2e845-@0:9c1f0a77d3b2e845+z";
+    struct script *s = *state;
+    begin(s, DIALECT_MARKER);
+    s->rig.config->pools[0].connections = 2;
+    script_submit(s, LIST_LEN, NULL, 0);
+    answer_both(s, log, 1, NULL, 1);
+    answer_both(s, log, 1, NULL, 1);
+    answer_both(s, log, 1, NULL, 1);
+    script_expect_done(s, LIST_OK);
+    script_submit(s, LIST_LEN, NULL, 0);
+    answer_both(s, log, 1, "^", 1);
+    answer_cas(s, BE_SIZE, "k.b", "^", 1);
+    answer_cas(s, BE_SIZE, "k.a", "", 2);
+    answer_cas(s, BE_GET, "k.a", "^+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x+y", 2);
+    for (unsigned look = 0; look < 3; look++) {
+        answer_both(s, "^+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37", 3, copy, 2);
+    }
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(s->call.number, 1);
+}
+
 /* The active log is gone when it is read again: other foldings may have brought it back by the time
  * that the other one is asked about. */
 static void test_an_active_log_that_is_gone_is_not_confirmed(void **state)
@@ -268,8 +294,14 @@ static void test_a_log_that_is_closed_whole_has_a_number(void **state)
     for (unsigned look = 0; look < 3; look++) {
         answer_both(s, first, 1, NULL, 1);
     }
+    char place[160], copy[160], closed[160];
     struct list_request *r = rig_take(&s->rig, BE_ADD, "k.b");
-    char copy[160], closed[160];
+    snprintf(place, sizeof place, "%.*s", SLICE_ARGS(r->be.value));
+    rig_answer(&s->rig, r, BE_STORED, NULL, -1);
+    answer_both(s, first, 1, place, 1);
+    answer_cas(s, BE_SIZE, "k.b", "", 1);
+    answer_cas(s, BE_SIZE, "k.a", "", 1);
+    r = rig_take(&s->rig, BE_CAS, "k.b");
     snprintf(copy, sizeof copy, "%.*s", SLICE_ARGS(r->be.value));
     rig_answer(&s->rig, r, BE_STORED, NULL, -1);
     for (unsigned try = 0; try < 2; try++) {
@@ -287,13 +319,15 @@ static void test_a_log_that_is_closed_whole_has_a_number(void **state)
     script_expect_answer(s, LIST_OK);
 }
 
-/* Answers what is read until something is written. */
+/* Answers what is read until something is written. NULL: a log is not there. */
 static struct list_request *next_write(struct script *s, const char *a, const char *b)
 {
     struct list_request *r = rig_next(&s->rig);
     while (r->be.verb == BE_GET || r->be.verb == BE_SIZE) {
-        const char *value = slice_equal(r->be.key, SLICE_LIT("k.a")) ? a : b;
-        rig_answer_cas(&s->rig, r, BE_HIT, value, -1, 1);
+        const char *value = slice_equal(r->be.key, SLICE_LIT("k.a"))   ? a
+                            : slice_equal(r->be.key, SLICE_LIT("k.b")) ? b
+                                                                       : "k.a";
+        rig_answer_cas(&s->rig, r, value != NULL ? BE_HIT : BE_MISS, value, -1, 1);
         r = rig_next(&s->rig);
     }
     return r;
@@ -484,6 +518,82 @@ static void test_deletions_that_were_cut_meanwhile_do_not_fit(void **state)
     assert_int_equal(s->call.number, 1);
 }
 
+/* ---- the place for a copy ---- */
+
+#define LOG "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x+y-y"
+
+static struct list_request *expect_write(struct script *s, const char *a, const char *b,
+                                         enum be_verb verb, char *value, size_t cap)
+{
+    struct list_request *r = next_write(s, a, b);
+    assert_int_equal(r->be.verb, verb);
+    assert_true(slice_equal(r->be.key, SLICE_LIT("k.b")));
+    snprintf(value, cap, "%.*s", SLICE_ARGS(r->be.value));
+    return r;
+}
+
+/* The proxy may be slower than an ldrop: what it adds holds no items, and it copies what it reads
+ * behind that, by CAS. What a slow writer has appended to the place stands behind the copy. */
+static void expect_place_then_copy(struct script *s, enum list_dialect dialect, const char *late,
+                                   const char *begins, const char *ends)
+{
+    char place[200], copy[300];
+    begin(s, dialect);
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    struct list_request *r = expect_write(s, LOG, NULL, BE_ADD, place, sizeof place);
+    assert_null(strchr(place, 'x'));
+    assert_int_equal(strncmp(place, begins, strlen(begins)), 0);
+    rig_answer(&s->rig, r, BE_STORED, NULL, -1);
+    (void)snprintf(place + strlen(place), sizeof place - strlen(place), "%s", late);
+    r = expect_write(s, LOG, place, BE_CAS, copy, sizeof copy);
+    assert_non_null(strstr(copy, "+x"));
+    assert_string_equal(copy + strlen(copy) - strlen(ends), ends);
+    rig_answer(&s->rig, r, BE_NOT_FOUND, NULL, -1);
+}
+
+static void test_a_copy_of_flip_comes_by_cas_alone(void **state)
+{
+    expect_place_then_copy(*state, DIALECT_FLIP, "", "", "");
+}
+
+static void test_a_copy_of_marker_comes_by_cas_alone(void **state)
+{
+    expect_place_then_copy(*state, DIALECT_MARKER, "+z-v", "^+@46::", "+z-v");
+}
+
+/* The list was dropped meanwhile: nothing of the folding stays. */
+static void test_a_place_goes_where_its_list_is_gone(void **state)
+{
+    struct script *s = *state;
+    char place[200], nothing[8];
+    begin(s, DIALECT_MARKER);
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    struct list_request *r = expect_write(s, LOG, NULL, BE_ADD, place, sizeof place);
+    rig_answer(&s->rig, r, BE_STORED, NULL, -1);
+    r = expect_write(s, NULL, place, BE_CAS_DELETE, nothing, sizeof nothing);
+    rig_answer(&s->rig, r, BE_STORED, NULL, -1);
+    answer_both(s, NULL, 0, NULL, 0);
+}
+
+/* Another proxy, which was slow, closes the log that was copied the time before: but that is the
+ * active one again, and its items stand nowhere else. */
+static void test_a_place_is_no_copy(void **state)
+{
+    static const char log[] = TAKEN;
+    char place[160];
+    uint64_t hash = hash_stable(SLICE_LIT(TAKEN), hash_stable(SLICE_LIT(TAKEN), 0));
+    (void)snprintf(place, sizeof place, "^+@%zu::%016" PRIx64 "-@%zu::%016" PRIx64 "+z",
+                   strlen(log), hash, strlen(log), hash);
+    struct script *s = *state;
+    begin(s, DIALECT_MARKER);
+    script_submit(s, LIST_LEN, NULL, 0);
+    for (unsigned look = 0; look < 3; look++) {
+        answer_both(s, "^" TAKEN, 1, place, 1);
+    }
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(s->call.number, 2);
+}
+
 /* ---- ldrop beside a folding ---- */
 
 static const char copy_of_x[] = "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x"
@@ -550,6 +660,11 @@ int main(void)
         script_test(test_a_log_gets_a_number_before_it_is_copied),
         script_test(test_a_deletion_is_not_done_by_a_look_that_may_be_wrong),
         script_test(test_deletions_that_were_cut_meanwhile_do_not_fit),
+        script_test(test_a_copy_of_flip_comes_by_cas_alone),
+        script_test(test_a_copy_of_marker_comes_by_cas_alone),
+        script_test(test_a_place_goes_where_its_list_is_gone),
+        script_test(test_a_place_is_no_copy),
+        script_test(test_an_active_log_that_was_closed_is_not_confirmed),
         script_test(test_a_copy_that_comes_while_a_list_is_dropped_goes_too),
         script_test(test_a_list_that_begins_behind_an_ldrop_stays),
     };

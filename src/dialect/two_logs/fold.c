@@ -5,13 +5,15 @@
  * Each round looks at the cells and writes one of them. What to write follows from what is there,
  * whichever proxy began.
  *
- *     1. rest:      ADD (or CAS) the other log: a copy of what the active one amounts to
+ *     1. rest:      ADD the other log, as a place for a copy, if it is not there; CAS it with a
+ *                   copy of what the active one amounts to
  *     2. copying:   CAS the copy with what the active one got since; then make the copy active
  *     3. draining:  CAS the active log with what the other one got besides; when there is nothing
  *                   more, empty the other one (flip) or remove it (marker), by CAS
  *
  * Nothing is removed before its content stands elsewhere. When a process dies, readers still find
- * the same items, and any proxy can go on from there.
+ * the same items, and any proxy can go on from there. What is added holds no items: so a copy
+ * whose writer was slower than an ldrop, or than others who fold, comes to nothing.
  */
 #include "dialect/two_logs/note.h"
 #include "dialect/two_logs/two_logs.h"
@@ -37,25 +39,21 @@ static void append_set_items(struct work *w, struct block **b)
     fold_fini(&fold);
 }
 
-/* Writes the other log as a copy of the active one, or with the items that are to replace it. */
-static void write_copy(struct engine *e, struct work *w)
+/* Adds a log without items, with the flags and the expiry of the other one. Where a mark says which
+ * one is active, the place for a copy is closed, and says which log it is for: readers by hand pass
+ * over it, and what comes to it stands where it would behind the copy. */
+static void add_place(struct engine *e, struct work *w, int which)
 {
-    int active = two_logs_own(w)->active;
-    struct cell *copy = &w->cells[1 - active], *as = copy;
-    struct block *value = block_new(w->stored_bytes + w->call_bytes + 128);
-    if (copy->state == CELL_MISSING) {
-        copy->flags = w->cells[active].flags;
-        as = &w->cells[active];
+    struct cell *cell = &w->cells[which];
+    const struct cell *other = &w->cells[1 - which];
+    char mark = (char)w->op.list->policy->closed_mark;
+    struct block *value = block_new(128);
+    if (!two_logs_have_pointer(w->op.list) && which != two_logs_own(w)->active) {
+        block_append(&value, &mark, 1);
+        note_append_place(&value, two_logs_text(w, 1 - which), signs_in(w));
     }
-    two_logs_own(w)->own = rng_next(e->rng);
-    note_append(&value, SLICE_NONE, two_logs_own(w)->own, signs_in(w));
-    if (set_call(w) != NULL) {
-        append_set_items(w, &value);
-    } else {
-        signed_encode(w->op.list->policy, &w->items.fold, &value);
-    }
-    note_append(&value, two_logs_text(w, active), 0, signs_in(w));
-    cell_write_as(e, &w->op, copy, as, value, 0);
+    cell->flags = other->flags;
+    cell_write_as(e, &w->op, cell, other, value, 0);
     block_unref(&value);
 }
 
@@ -206,6 +204,29 @@ static void squeeze(struct engine *e, struct work *w)
     block_unref(&value);
 }
 
+/* Writes the other log as a copy of the active one, or with the items that are to replace it. What
+ * came late to the place for the copy stays behind it. */
+static void write_copy(struct engine *e, struct work *w)
+{
+    int active = two_logs_own(w)->active;
+    struct block *value = block_new(w->stored_bytes + w->call_bytes + 128);
+    struct revived revived = {&value, signs_in(w)};
+    two_logs_own(w)->own = rng_next(e->rng);
+    note_append(&value, SLICE_NONE, two_logs_own(w)->own, signs_in(w));
+    if (set_call(w) != NULL) {
+        append_set_items(w, &value);
+    } else {
+        signed_encode(w->op.list->policy, &w->items.fold, &value);
+    }
+    note_append(&value, two_logs_text(w, active), 0, signs_in(w));
+    if (set_call(w) == NULL && two_logs_own(w)->state == TWO_LOGS_COPYING) {
+        append_folded(w, two_logs_tail(w), &value);
+        two_logs_each_revived(w, append_revived, &revived);
+    }
+    cell_write(e, &w->op, &w->cells[1 - active], value, 0);
+    block_unref(&value);
+}
+
 /* Writes the late entries into the copy where its beginning ends, since what stands behind is
  * newer. False: there are none. */
 static bool catch_up(struct engine *e, struct work *w)
@@ -279,7 +300,8 @@ static void drain(struct engine *e, struct work *w)
 static void advance_copy(struct engine *e, struct work *w)
 {
     struct two_logs *logs = w->own;
-    bool ours = set_call(w) == NULL || two_logs_number(w, logs->copy) == logs->own;
+    bool ours = !two_logs_is_place(w, logs->copy) &&
+                (set_call(w) == NULL || two_logs_number(w, logs->copy) == logs->own);
     if (!ours) {
         write_copy(e, w);
     } else if (logs->catch_ups++ >= CATCH_UPS_MAX || !catch_up(e, w)) {
@@ -307,6 +329,37 @@ static bool is_due(const struct work *w)
     return set_call(w) != NULL || (two_logs_own(w)->own == 0 && w->can_shrink);
 }
 
+static bool is_missing(const struct work *w, int which)
+{
+    return w->cells[which].state == CELL_MISSING;
+}
+
+static bool holds_no_item(const struct work *w, int which)
+{
+    struct slice text = two_logs_text(w, which), item;
+    enum entry_op op;
+    bool none = true;
+    while (none && signed_next(&text, signs_in(w), &op, &item)) {
+        none = !note_allows(item);
+    }
+    return none;
+}
+
+/* Is there a log without items that no proxy needs any more? Where a pointer tells which one is
+ * active, an empty log stays, unless it stands alone: then it was added while the list was dropped.
+ * Returns which, or -1. */
+static int needless_log(const struct work *w)
+{
+    const struct two_logs *logs = w->own;
+    int other = 1 - logs->active;
+    if (!two_logs_have_pointer(w->op.list)) {
+        bool unrelated = logs->state == TWO_LOGS_REST || logs->state == TWO_LOGS_UNKNOWN;
+        return unrelated && !is_missing(w, other) && holds_no_item(w, other) ? other : -1;
+    }
+    bool alone = two_logs_wants_pointer(w) && !is_missing(w, logs->active) && is_missing(w, other);
+    return alone && two_logs_text(w, logs->active).len == 0 ? logs->active : -1;
+}
+
 /* False: nothing is left to do. */
 static bool write_next(struct engine *e, struct work *w)
 {
@@ -315,6 +368,8 @@ static bool write_next(struct engine *e, struct work *w)
     logs->step = TWO_LOGS_STEP;
     if (two_logs_closed(w, logs->active)) {
         reopen(e, w);
+    } else if (needless_log(w) >= 0) {
+        cell_remove(e, &w->op, &w->cells[needless_log(w)]);
     } else if (logs->state == TWO_LOGS_UNKNOWN && logs->begun_twice) {
         take_in(e, w, false); /* once one of them is closed, they look folded by hand */
     } else if (logs->state == TWO_LOGS_UNKNOWN && !two_logs_have_pointer(w->op.list) &&
@@ -324,6 +379,8 @@ static bool write_next(struct engine *e, struct work *w)
     } else if (logs->state == TWO_LOGS_UNKNOWN && two_logs_wants_pointer(w)) {
         /* The same: another proxy may be about to make the other log active. */
         two_logs_write_pointer(e, w, logs->active);
+    } else if (logs->state == TWO_LOGS_UNKNOWN && is_missing(w, logs->active)) {
+        add_place(e, w, logs->active);
     } else if (logs->state == TWO_LOGS_UNKNOWN) {
         take_in(e, w, true);
     } else if (logs->state == TWO_LOGS_DRAINING) {
@@ -334,11 +391,10 @@ static bool write_next(struct engine *e, struct work *w)
         write_first(e, w);
     } else if (is_due(w) && needs_number(w, logs->active)) {
         write_number(e, w, logs->active);
+    } else if (is_due(w) && is_missing(w, 1 - logs->active)) {
+        add_place(e, w, 1 - logs->active);
     } else if (is_due(w)) {
         write_copy(e, w);
-    } else if (w->cells[1 - logs->active].state == CELL_THERE &&
-               !two_logs_have_pointer(w->op.list)) {
-        cell_remove(e, &w->op, &w->cells[1 - logs->active]); /* it holds nothing */
     } else {
         return false;
     }

@@ -18,17 +18,17 @@ static void mark_cells(struct work *w)
 }
 
 /* Which of two logs that are both open, or both closed, is active? A copy that is not finished does
- * not count yet; a copy that was closed, too, is the newer one. Else the log that was made as a
- * copy once, since the other one began without knowing of it. Else the first, also for a list that
- * begins. */
+ * not count yet; a copy that was closed, too, is the newer one, a place for a copy is not. Else the
+ * log that was made as a copy once, since the other one began without knowing of it. Else the
+ * first, also for a list that begins. */
 static int of_equals(const struct work *w, bool closed)
 {
     struct note note;
     if (two_logs_has_taken(w, 1, &note)) {
-        return closed;
+        return closed && !two_logs_is_place(w, 1);
     }
     if (two_logs_has_taken(w, 0, &note)) {
-        return !closed;
+        return !closed || two_logs_is_place(w, 0);
     }
     return two_logs_number(w, 0) == 0 && two_logs_number(w, 1) != 0;
 }

@@ -16,7 +16,10 @@ bool note_parse(struct slice item, struct note *note)
         return false;
     }
     struct slice digits = slice_make(item.p + 1, item.len - 18);
-    if (item.p[item.len - 17] != ':' || !slice_to_u64(digits, &note->bytes)) {
+    note->is_place = digits.len > 0 && digits.p[digits.len - 1] == ':';
+    digits.len -= note->is_place;
+    if (item.p[item.len - 17] != ':' || !slice_to_u64(digits, &note->bytes) ||
+        (note->is_place && note->bytes == 0)) {
         return false;
     }
     static const char digits16[] = "0123456789abcdef";
@@ -77,11 +80,23 @@ bool note_is_about(const struct note *note, struct slice text, struct signs sign
            ends_an_entry(text, note->bytes, signs);
 }
 
-void note_append(struct block **b, struct slice text, uint64_t number, struct signs signs)
+static void append_twice(struct block **b, struct signs signs, size_t bytes, bool is_place,
+                         uint64_t hash)
 {
     char note[NOTE_MAX];
-    uint64_t hash = text.len > 0 ? prefix_hash(text, text.len) : number;
-    int len = snprintf(note, sizeof note, "@%zu:%016llx", text.len, (unsigned long long)hash);
+    int len = snprintf(note, sizeof note, "@%zu:%s%016llx", bytes, is_place ? ":" : "",
+                       (unsigned long long)hash);
     signed_append(b, ENTRY_ADD, slice_make(note, (size_t)len), signs);
     signed_append(b, ENTRY_DEL, slice_make(note, (size_t)len), signs);
+}
+
+void note_append(struct block **b, struct slice text, uint64_t number, struct signs signs)
+{
+    uint64_t hash = text.len > 0 ? prefix_hash(text, text.len) : number;
+    append_twice(b, signs, text.len, false, hash);
+}
+
+void note_append_place(struct block **b, struct slice text, struct signs signs)
+{
+    append_twice(b, signs, text.len, true, prefix_hash(text, text.len));
 }

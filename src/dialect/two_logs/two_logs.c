@@ -33,9 +33,23 @@ uint64_t two_logs_number(const struct work *w, int which)
     return begins ? note.hash : 0;
 }
 
+bool two_logs_is_place(const struct work *w, int which)
+{
+    struct slice text = two_logs_text(w, which), item;
+    enum entry_op op;
+    struct note note;
+    return signed_next(&text, signs_in(w), &op, &item) && note_parse(item, &note) && note.is_place;
+}
+
 bool two_logs_outlive_drop(const struct work *w)
 {
-    return two_logs_number(w, 0) != 0 || two_logs_number(w, 1) != 0;
+    bool any = false;
+    for (int which = 0; which < 2; which++) {
+        bool is_there = w->cells[which].state == CELL_THERE;
+        bool empty = two_logs_text(w, which).len == 0 || two_logs_is_place(w, which);
+        any = any || (is_there && (empty || two_logs_number(w, which) != 0));
+    }
+    return any;
 }
 
 bool two_logs_closed(const struct work *w, int which)
@@ -336,10 +350,10 @@ static enum look confirm(struct work *w, enum confirming what)
 static enum look begin_to_confirm(struct work *w)
 {
     struct two_logs *logs = w->own;
-    struct slice text = two_logs_text(w, logs->active);
+    struct slice value = w->cells[logs->active].value;
     logs->confirmed = logs->active;
-    logs->confirmed_bytes = text.len;
-    logs->confirmed_hash = hash_stable(text, 0);
+    logs->confirmed_bytes = value.len;
+    logs->confirmed_hash = hash_stable(value, 0);
     return confirm(w, CONFIRM_OTHERS);
 }
 
@@ -347,9 +361,9 @@ static enum look begin_to_confirm(struct work *w)
 static bool has_grown(const struct work *w)
 {
     const struct two_logs *logs = w->own;
-    struct slice text = two_logs_text(w, logs->confirmed);
-    return w->cells[logs->confirmed].state == CELL_THERE && text.len >= logs->confirmed_bytes &&
-           hash_stable(slice_make(text.p, logs->confirmed_bytes), 0) == logs->confirmed_hash;
+    struct slice value = w->cells[logs->confirmed].value;
+    return w->cells[logs->confirmed].state == CELL_THERE && value.len >= logs->confirmed_bytes &&
+           hash_stable(slice_make(value.p, logs->confirmed_bytes), 0) == logs->confirmed_hash;
 }
 
 void two_logs_forget(struct list *list)

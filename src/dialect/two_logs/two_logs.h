@@ -17,6 +17,9 @@
  *         I have the first 2048 bytes of the other log, which has this hash
  *     +@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37
  *         I begin here; the number makes this log different from all others
+ *     +@2048::9c1f0a77d3b2e845-@2048::9c1f0a77d3b2e845
+ *         a copy of these bytes is to come here: a place for it. Proxies that do not know of places
+ *         (0.2.0) take this for an item that is deleted at once, so the log holds nothing for them
  */
 #ifndef DIALECT_TWO_LOGS_TWO_LOGS_H
 #define DIALECT_TWO_LOGS_TWO_LOGS_H
@@ -103,7 +106,9 @@ struct note;
 bool two_logs_has_taken(const struct work *w, int which, struct note *note);
 /* Should there be a pointer, and is none? */
 bool two_logs_wants_pointer(const struct work *w);
-/* Is there a log that a folding has written? */
+/* Is it a place for a copy, which holds nothing yet but what came late? */
+bool two_logs_is_place(const struct work *w, int which);
+/* Is there a log that a folding has written, or is about to write? */
 bool two_logs_outlive_drop(const struct work *w);
 
 /* A look begins: adds the two logs to the cells. */
