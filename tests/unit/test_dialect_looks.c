@@ -561,6 +561,51 @@ static void test_a_copy_of_marker_comes_by_cas_alone(void **state)
     expect_place_then_copy(*state, DIALECT_MARKER, "+z-v", "^+@46::", "+z-v");
 }
 
+/* The other log is empty, and has a time of its own; the list has none. A time that is left is
+ * asked for first, where the copy would have it. */
+static void expect_copy_that_stays(struct script *s, enum list_dialect dialect, const char *other,
+                                   const char *begins)
+{
+    begin(s, dialect);
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    struct list_request *r = rig_next(&s->rig);
+    while (r->be.verb == BE_GET || r->be.verb == BE_SIZE) {
+        bool b = slice_equal(r->be.key, SLICE_LIT("k.b"));
+        const char *value = b ? other : slice_equal(r->be.key, SLICE_LIT("k.a")) ? LOG : "k.a";
+        rig_answer_cas(&s->rig, r, BE_HIT, value, b ? 20 : -1, 1);
+        r = rig_next(&s->rig);
+    }
+    assert_int_equal(r->be.verb, BE_CAS);
+    assert_true(slice_equal(r->be.key, SLICE_LIT("k.b")));
+    assert_true(slice_starts_with(r->be.value, slice_of(begins)));
+    assert_int_equal(r->be.exptime, 0);
+    rig_answer(&s->rig, r, BE_NOT_FOUND, NULL, -1);
+}
+
+static void test_a_copy_has_the_time_of_what_it_copies(void **state)
+{
+    expect_copy_that_stays(*state, DIALECT_FLIP, "", "+@0:");
+}
+
+static void test_a_copy_in_a_place_has_the_time_of_what_it_copies(void **state)
+{
+    char place[160];
+    uint64_t hash = hash_stable(SLICE_LIT(LOG), hash_stable(SLICE_LIT(LOG), 0));
+    size_t len = strlen(LOG);
+    (void)snprintf(place, sizeof place, "^+@%zu::%016" PRIx64 "-@%zu::%016" PRIx64, len, hash, len,
+                   hash);
+    expect_copy_that_stays(*state, DIALECT_MARKER, place, "+@0:");
+}
+
+/* Another proxy's copy, which was made before the list got another time. */
+static void test_a_copy_that_takes_late_entries_has_their_time(void **state)
+{
+    expect_copy_that_stays(*state, DIALECT_FLIP,
+                           "+@0:9c1f0a77d3b2e845-@0:9c1f0a77d3b2e845+x"
+                           "+@42:8a55951ff349e39d-@42:8a55951ff349e39d",
+                           "+@0:9c");
+}
+
 /* The list was dropped meanwhile: nothing of the folding stays. */
 static void test_a_place_goes_where_its_list_is_gone(void **state)
 {
@@ -662,6 +707,9 @@ int main(void)
         script_test(test_deletions_that_were_cut_meanwhile_do_not_fit),
         script_test(test_a_copy_of_flip_comes_by_cas_alone),
         script_test(test_a_copy_of_marker_comes_by_cas_alone),
+        script_test(test_a_copy_has_the_time_of_what_it_copies),
+        script_test(test_a_copy_in_a_place_has_the_time_of_what_it_copies),
+        script_test(test_a_copy_that_takes_late_entries_has_their_time),
         script_test(test_a_place_goes_where_its_list_is_gone),
         script_test(test_a_place_is_no_copy),
         script_test(test_an_active_log_that_was_closed_is_not_confirmed),

@@ -39,21 +39,26 @@ static void append_set_items(struct work *w, struct block **b)
     fold_fini(&fold);
 }
 
-/* Adds a log without items, with the flags and the expiry of the other one. Where a mark says which
- * one is active, the place for a copy is closed, and says which log it is for: readers by hand pass
- * over it, and what comes to it stands where it would behind the copy. */
-static void add_place(struct engine *e, struct work *w, int which)
+/* Writes a log that is to be as the other one: with its flags, and to expire when it does. */
+static void write_as(struct engine *e, struct work *w, int which, int other, struct block *value)
 {
     struct cell *cell = &w->cells[which];
-    const struct cell *other = &w->cells[1 - which];
+    cell->flags = w->cells[other].flags;
+    cell_write_as(e, &w->op, cell, &w->cells[other], value, 0);
+}
+
+/* Adds a log without items. Where a mark says which one is active, the place for a copy is closed,
+ * and says which log it is for: readers by hand pass over it, and what comes to it stands where it
+ * would behind the copy. */
+static void add_place(struct engine *e, struct work *w, int which)
+{
     char mark = (char)w->op.list->policy->closed_mark;
     struct block *value = block_new(128);
     if (!two_logs_have_pointer(w->op.list) && which != two_logs_own(w)->active) {
         block_append(&value, &mark, 1);
         note_append_place(&value, two_logs_text(w, 1 - which), signs_in(w));
     }
-    cell->flags = other->flags;
-    cell_write_as(e, &w->op, cell, other, value, 0);
+    write_as(e, w, which, 1 - which, value);
     block_unref(&value);
 }
 
@@ -200,12 +205,13 @@ static void squeeze(struct engine *e, struct work *w)
     note_append(&value, two_logs_text(w, 1 - logs->copy), 0, signs_in(w));
     append_folded(w, two_logs_tail(w), &value);
     two_logs_each_revived(w, append_revived, &revived);
-    cell_write(e, &w->op, &w->cells[logs->copy], value, 0);
+    write_as(e, w, logs->copy, logs->active, value);
     block_unref(&value);
 }
 
 /* Writes the other log as a copy of the active one, or with the items that are to replace it. What
- * came late to the place for the copy stays behind it. */
+ * came late to the place for the copy stays behind it. The other one, empty or a place, may have
+ * stood there for long: clients by hand give a list a new time where its items are. */
 static void write_copy(struct engine *e, struct work *w)
 {
     int active = two_logs_own(w)->active;
@@ -223,7 +229,7 @@ static void write_copy(struct engine *e, struct work *w)
         append_folded(w, two_logs_tail(w), &value);
         two_logs_each_revived(w, append_revived, &revived);
     }
-    cell_write(e, &w->op, &w->cells[1 - active], value, 0);
+    write_as(e, w, 1 - active, active, value);
     block_unref(&value);
 }
 
@@ -245,7 +251,7 @@ static bool catch_up(struct engine *e, struct work *w)
         note_append(&value, other, 0, signs_in(w));
         block_append(&value, tail.p, tail.len);
         two_logs_each_revived(w, append_revived, &revived);
-        cell_write(e, &w->op, &w->cells[logs->copy], value, 0);
+        write_as(e, w, logs->copy, logs->active, value);
     }
     block_unref(&value);
     return came;
