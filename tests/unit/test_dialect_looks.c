@@ -606,6 +606,22 @@ static void test_a_copy_that_takes_late_entries_has_their_time(void **state)
                            "+@0:9c");
 }
 
+/* The log was read, the list was dropped, and another proxy has added the place: the log is asked
+ * about behind the place. */
+static void test_what_is_copied_was_read_behind_the_place(void **state)
+{
+    struct script *s = *state;
+    char place[200];
+    begin(s, DIALECT_FLIP);
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    struct list_request *r = expect_write(s, LOG, NULL, BE_ADD, place, sizeof place);
+    rig_answer(&s->rig, r, BE_EXISTS, NULL, -1);
+    answer_logs(s, LOG, "", 1);
+    confirm_others(s, "", 1);
+    answer_cas(s, BE_SIZE, "k.a", NULL, 0);
+    answer_cas(s, BE_GET, "k.a", NULL, 0);
+}
+
 /* The list was dropped meanwhile: nothing of the folding stays. */
 static void test_a_place_goes_where_its_list_is_gone(void **state)
 {
@@ -710,6 +726,7 @@ int main(void)
         script_test(test_a_copy_has_the_time_of_what_it_copies),
         script_test(test_a_copy_in_a_place_has_the_time_of_what_it_copies),
         script_test(test_a_copy_that_takes_late_entries_has_their_time),
+        script_test(test_what_is_copied_was_read_behind_the_place),
         script_test(test_a_place_goes_where_its_list_is_gone),
         script_test(test_a_place_is_no_copy),
         script_test(test_an_active_log_that_was_closed_is_not_confirmed),

@@ -448,6 +448,7 @@ enum progress two_logs_fold(struct engine *e, struct work *w, const struct op_ev
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
+    two_logs_own(w)->folds = true;
     CO_CALL(co, work_try(e, w, event, fold_once, WORK_TRIES_MAX, ROUNDS_MAX));
     if (!w->failed && w->goes_on) {
         metric_inc(e->metrics, METRIC_list_busy);

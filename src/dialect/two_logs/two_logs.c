@@ -326,13 +326,19 @@ void two_logs_begin_look(struct work *w)
  * the others were read, and got its entries late; or the other one may have taken it over since.
  * And where no pointer says which one counts, clients by hand append to a copy in the making, which
  * may have come, become active and gone since the active one was read. So at some moment all must
- * have been as they were read, unless one connection has answered, or two looks found the same. */
+ * have been as they were read, unless one connection has answered, or two looks found the same.
+ * What is copied must have been read behind the place where it goes: one that was added since an
+ * ldrop, by another proxy, must not get what was read before that. */
 static bool needs_confirmation(const struct engine *e, const struct work *w)
 {
     const struct two_logs *logs = w->own;
+    int other = 1 - logs->active;
+    bool copies = logs->folds && w->cells[other].state == CELL_THERE &&
+                  (two_logs_text(w, other).len == 0 || two_logs_is_place(w, other));
     bool all_there = logs->state == TWO_LOGS_REST || logs->state == TWO_LOGS_COPYING;
     bool proved = two_logs_have_pointer(w->op.list) && two_logs_number(w, logs->active) != 0;
-    return all_there && !proved && logs->same_looks < 2 && !work_read_in_order(e, w);
+    bool in_order = work_read_in_order(e, w);
+    return all_there && logs->same_looks < 2 && (copies || (!proved && !in_order));
 }
 
 static enum look confirm(struct work *w, enum confirming what)
