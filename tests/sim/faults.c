@@ -33,6 +33,12 @@ static struct slice any_key(struct sim_world *w, unsigned server)
     return victims.count == 0 ? SLICE_NONE : victims.keys[rng_below(&w->rng, victims.count)];
 }
 
+static void note_loss(struct sim_world *w)
+{
+    foreign_lost(w);
+    oracle_look(&w->oracle, world_now(&w->base).wall_s);
+}
+
 static void evict(struct sim_world *w, unsigned server)
 {
     struct slice key = any_key(w, server);
@@ -42,7 +48,7 @@ static void evict(struct sim_world *w, unsigned server)
     }
     trace(&w->base, "s%u evicts %.*s", server, SLICE_ARGS(key));
     store_evict(&w->base.stores[server], key);
-    oracle_look(&w->oracle, world_now(&w->base).wall_s);
+    note_loss(w);
 }
 
 /* As extstore does: an item on disk takes no appends until it is written anew. */
@@ -89,7 +95,7 @@ static void restart(struct sim_world *w, unsigned server)
             connection_break(&w->proxies[i], server, false);
         }
     }
-    oracle_look(&w->oracle, world_now(&w->base).wall_s);
+    note_loss(w);
 }
 
 /* A client flushes the server: its CAS numbers go on, its clock items are gone as well. */
@@ -97,7 +103,7 @@ static void flush(struct sim_world *w, unsigned server)
 {
     trace(&w->base, "s%u is flushed", server);
     store_clear(&w->base.stores[server]);
-    oracle_look(&w->oracle, world_now(&w->base).wall_s);
+    note_loss(w);
 }
 
 /* A server is gone for good, and all proxies get the file that says so: before the first one works
@@ -114,7 +120,7 @@ static void lose_for_good(struct sim_world *w)
         }
     }
     w->base.cluster.left = w->oracle.cluster.left = true;
-    oracle_look(&w->oracle, world_now(&w->base).wall_s);
+    note_loss(w);
 }
 
 static void run_short(struct sim_world *w, unsigned server)

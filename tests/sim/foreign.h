@@ -39,6 +39,7 @@ struct foreign_list {
     uint8_t key_len;
     enum format_part part; /* FORMAT_KEY for native heads */
     uint64_t number;
+    struct store *store; /* where it was put */
     struct block *value;
     uint32_t flags;
     uint64_t cas, since;                       /* the latter a moment of foreign_world */
@@ -76,6 +77,8 @@ void foreign_proxy_started(struct sim_proxy *p);
 void foreign_act(struct foreign_list *f);
 void foreign_ask(struct asker *a);
 
+/* A server has lost items. */
+void foreign_lost(struct sim_world *w);
 /* A request about such a list is sent; is about to be executed; and was executed. */
 void foreign_sent(struct sim_world *w, struct message *m);
 void foreign_before(struct sim_world *w, const struct message *m);
