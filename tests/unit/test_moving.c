@@ -539,7 +539,7 @@ static bool is_known(struct moving *moving, unsigned list)
     reply_with(moving, sent, "^1\n");
     if (!known) {
         assert_ptr_equal(moving_take_request(moving), &request);
-        reply_with(moving, &request, NULL);
+        reply_with(moving, &request, "");
     }
     return known;
 }
@@ -569,8 +569,6 @@ static bool is_asked_for_again(enum be_verb verb, const char *key)
     bool again = sent != NULL;
     if (again) {
         reply_with(moving, sent, "^1\n");
-        assert_ptr_equal(moving_take_request(moving), &request);
-        reply_with(moving, &request, NULL);
     }
     assert_int_equal(done, 2);
     moving_destroy(&moving);
@@ -668,6 +666,31 @@ static void look(struct scene *s, uint32_t pool, const char *value)
     struct list_request *sent = moving_take_request(s->moving);
     assert_true(sent->is_own && sent->be.verb == BE_GET && sent->pool_index == pool);
     reply_with(s->moving, sent, value);
+}
+
+/* A sublist is asked for where its list was found, and is gone from there when the request comes:
+ * the list has moved meanwhile. */
+static void test_a_sublist_is_missed_where_its_list_is_alone(void **state)
+{
+    (void)state;
+    struct scene s;
+    begin_scene(&s, MOVING_LEARN, BE_GET);
+    look(&s, 0, "^1 aaaaaaaaaaaaa.1:90:3\n");
+    struct list_request request;
+    make_get(&request, 1);
+    request.key[request.be.key.len++] = 'x';
+    moving_submit(s.moving, &request, false);
+    look(&s, 0, "^1 aaaaaaaaaaaaa.1:90:3\n");
+    assert_ptr_equal(moving_take_request(s.moving), &request);
+    assert_int_equal(request.pool_index, 0);
+    reply_with(s.moving, &request, NULL);
+    look(&s, 0, MARK);
+    look(&s, 1, "^1 aaaaaaaaaaaaa.1:90:3\n");
+    assert_ptr_equal(moving_take_request(s.moving), &request);
+    assert_int_equal(request.pool_index, 1);
+    reply_with(s.moving, &request, "^1 0\n+1:x");
+    assert_int_equal(s.done, 2);
+    moving_destroy(&s.moving);
 }
 
 static void test_a_copy_of_another_mark_is_taken_away(void **state)
@@ -856,6 +879,7 @@ int main(void)
         cmocka_unit_test(test_a_head_that_is_gone_from_its_server_may_have_moved),
         cmocka_unit_test(test_an_old_server_that_is_gone_holds_nothing),
         cmocka_unit_test(test_what_is_missed_may_have_gone_with_its_list),
+        cmocka_unit_test(test_a_sublist_is_missed_where_its_list_is_alone),
         cmocka_unit_test(test_lists_that_were_not_used_lately_are_forgotten),
         cmocka_unit_test(test_lists_whose_sublists_are_on_their_way_are_kept),
         cmocka_unit_test(test_adds_and_reads_in_any_order_while_a_list_moves),

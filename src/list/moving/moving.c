@@ -22,12 +22,11 @@ struct mover {
     struct moved_append append;
     struct co co;
     unsigned tries;
-    struct stay stay; /* why its head cannot be moved now */
-    bool on_new;      /* where the list was found, if it was */
-    bool founds;      /* it was found */
-    bool marked;      /* it has put the mark */
-    struct place old, new, again;
-    struct place left; /* the head that it has marked */
+    struct stay stay;                   /* why its head cannot be moved now */
+    bool founds, on_new;                /* it was found, and where */
+    bool marked;                        /* it has put the mark */
+    bool missed;                        /* what is asked for is not on the old server any more */
+    struct place old, new, again, left; /* left: the head that it has marked */
     struct name token;
     const struct be_reply *reply; /* of what was asked last, during a step */
     struct list_request own; /* last: what it asks for itself; the carrier's room is behind it */
@@ -638,19 +637,29 @@ static void answer_with(struct moving *m, struct mover *x, const struct place *f
     answer(m, x, &found->reply);
 }
 
+/* A sublist may have gone to the new server with its list: then it is asked for where that is. A
+ * clock item may not: it has to be read before what was asked for behind it (expiry.h). */
+static bool may_have_moved(const struct moving *m, const struct list_request *request,
+                           const struct be_reply *reply)
+{
+    return (request->be.verb == BE_GET || request->be.verb == BE_PROBE) &&
+           reply->status == BE_MISS && request->pool_index == m->pools[0] &&
+           !clock_key_is(request->be.key);
+}
+
 /* The list is there. */
 static enum progress act(struct moving *m, struct mover *x)
 {
     struct co *co = &x->co;
     const struct place *found = x->on_new ? &x->new : &x->old;
-    bool is_head = is_head_request(x->request);
+    bool is_head = is_head_request(x->request), missed = x->missed && !x->on_new;
     CO_BEGIN(co);
     if (is_head && !be_changes(x->request->be.verb)) {
         answer_with(m, x, found);
         CO_RETURN(co);
     }
-    if (is_head && x->request->be.verb == BE_ADD) {
-        answer_status(m, x, BE_NOT_STORED, NULL);
+    if (missed || (is_head && x->request->be.verb == BE_ADD)) {
+        answer_status(m, x, missed ? BE_MISS : BE_NOT_STORED, NULL);
         CO_RETURN(co);
     }
     if (is_head && x->request->be.verb == BE_APPEND) {
@@ -663,11 +672,11 @@ static enum progress act(struct moving *m, struct mover *x)
     forward(m, x, x->on_new);
     CO_AWAIT(co, "asking for it");
     bool others_did = x->reply->status == BE_EXISTS || x->reply->status == BE_NOT_FOUND;
-    if (!x->append.under_way) {
-        answer(m, x, x->reply);
-    } else if (others_did) {
+    if (may_have_moved(m, x->request, x->reply)) {
+        x->missed = true; /* the list is looked for again: it may have moved since */
+    } else if (x->append.under_way && others_did) {
         append_end(&x->append, x->request);
-    } else if (x->reply->status == BE_TOO_LARGE) {
+    } else if (x->append.under_way && x->reply->status == BE_TOO_LARGE) {
         answer_status(m, x, BE_NOT_STORED, NULL); /* as of an append */
     } else {
         answer(m, x, x->reply);
@@ -764,13 +773,14 @@ static void advance(struct moving *m, struct moved_list *list, const struct be_r
     }
 }
 
-static void queue(struct moving *m, struct moved_list *list, struct list_request *request)
+static void queue(struct moving *m, struct moved_list *list, struct list_request *r, bool missed)
 {
     struct mover *x = calloc(1, sizeof *x + m->room_bytes);
     CHECK(x != NULL);
     memory_take(mover_bytes(m));
     x->list = list;
-    x->request = request;
+    x->missed = missed;
+    x->request = r;
     if (TAILQ_EMPTY(&list->waiting)) {
         STAILQ_INSERT_TAIL(&m->ready, list, ready);
     }
@@ -788,7 +798,7 @@ void moving_submit(struct moving *m, struct list_request *request, bool old_is_g
         STAILQ_INSERT_TAIL(&m->outbox, request, link);
         return;
     }
-    queue(m, list, request);
+    queue(m, list, request, false);
 }
 
 struct list_request *moving_take_request(struct moving *m)
@@ -806,16 +816,6 @@ struct list_request *moving_take_request(struct moving *m)
     return request;
 }
 
-/* A sublist may have gone to the new server with its list: then it is asked for where that is. A
- * clock item may not: it has to be read before what was asked for behind it (expiry.h). */
-static bool may_have_moved(const struct moving *m, const struct list_request *request,
-                           const struct be_reply *reply)
-{
-    return (request->be.verb == BE_GET || request->be.verb == BE_PROBE) &&
-           reply->status == BE_MISS && request->pool_index == m->pools[0] &&
-           !clock_key_is(request->be.key);
-}
-
 void moving_reply(struct moving *m, struct list_request *request, const struct be_reply *reply)
 {
     struct moved_list *list = *find_list(m, request_placement(request));
@@ -828,10 +828,10 @@ void moving_reply(struct moving *m, struct list_request *request, const struct b
     if (list->asked != request) {
         list->passing--;
         if (may_have_moved(m, request, reply)) {
-            queue(m, list, request);
-            return;
+            queue(m, list, request, true);
+        } else {
+            give_back(m, request, reply);
         }
-        give_back(m, request, reply);
         return;
     }
     list->asked = NULL;
