@@ -335,7 +335,8 @@ static void statuses_become_the_words_of_the_ascii_protocol(void **state)
         {BE_SET, "01", "0082", BE_NO_MEMORY},     {BE_SET, "01", "0086", BE_REFUSED},
         {BE_SET, "01", "00a2", BE_REFUSED},       {BE_SET, "01", "00a3", BE_LOST},
         {BE_SET, "01", "0084", BE_LOST},          {BE_FETCH, "00", "0084", BE_REFUSED},
-        {BE_SET, "01", "0024", BE_REFUSED},       {BE_SET, "01", "1234", BE_REFUSED},
+        {BE_SET, "01", "0024", BE_REFUSED},       {BE_SET, "01", "1234", BE_LOST},
+        {BE_FETCH, "00", "1234", BE_REFUSED},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char text[128];

@@ -240,7 +240,8 @@ def test_what_does_not_pass_ends_with_the_timeout(cluster, conn, status, text):
     (0xA1, b"too few nodes for a durable change: add some, or lower the bucket's replicas (0xa1)"),
     (0xA3, b"the durable write was not confirmed (0xa3), outcome unknown"),
     (0x84, b"internal error (0x84), outcome unknown"),
-    (0x77, b"unknown status (0x77)"),
+    (0x06, b"the value is not a number (0x6)"),
+    (0x77, b"unknown status (0x77), outcome unknown"),
 ])
 def test_what_is_final_is_answered(cluster, conn, status, text):
     (key,) = keys_of(cluster, 0, 1)
@@ -248,6 +249,19 @@ def test_what_is_final_is_answered(cluster, conn, status, text):
     port = cluster.nodes[0].port
     assert conn.set(key, "x") == b"SERVER_ERROR backend 127.0.0.1:%d: " % port + text
     wait_until("it goes on", lambda: conn.set(key, "y") == b"STORED")
+
+
+@pytest.mark.parametrize("request_text", ["get {}", "gat 0 {}", "mg {} v", "append {} 0 0 1\r\n1", "delete {}", "touch {} 0"])
+def test_a_node_that_misses_a_number_in_what_does_not_count_is_answered(cluster, conn, request_text):
+    """Such a get would have no answer at all."""
+    (key,) = keys_of(cluster, 0, 1)
+    assert conn.set(key, "1") == b"STORED"
+    cluster.nodes[0].refusals.append(0x06)
+    assert conn.cmd(request_text.format(key)).endswith(b": the value is not a number (0x6)")
+    assert conn.get(key) == b"1"
+    cluster.nodes[0].refusals.append(0x06)
+    assert conn.cmd(f"incr {key} 1") == (
+        b"CLIENT_ERROR cannot increment or decrement non-numeric value")
 
 
 def test_a_request_that_waits_is_not_overtaken(cluster, conn):

@@ -10,6 +10,8 @@
  * that a document has no expiry. As an expiry it would be that of one second of 2042. */
 #define EXPIRES_IN_YEAR_1_S ((uint32_t)INT64_C(-62135596800))
 
+static const char UNKNOWN_STATUS[] = "unknown status";
+
 const char *binary_status_text(uint32_t code)
 {
     switch (code) {
@@ -19,7 +21,7 @@ const char *binary_status_text(uint32_t code)
         BINARY_STATUS_TABLE(BINARY_STATUS_TEXT)
 #undef BINARY_STATUS_TEXT
     default:
-        return "unknown status";
+        return UNKNOWN_STATUS;
     }
 }
 
@@ -140,9 +142,12 @@ static void read_refusal(enum be_verb verb, uint16_t code, struct be_reply *repl
     case BINARY_STATUS_INTERNAL:
         reply->status = be_changes(verb) ? BE_LOST : BE_REFUSED;
         return;
-    default:
-        reply->status = BE_REFUSED;
+    default: {
+        /* What another status means for a change is not known. */
+        bool lost = be_changes(verb) && binary_status_text(code) == UNKNOWN_STATUS;
+        reply->status = lost ? BE_LOST : BE_REFUSED;
         return;
+    }
     }
 }
 

@@ -82,10 +82,13 @@ static RARE const char *text_of_failure(const struct be_reply *reply)
     }
 }
 
-static bool is_failure(const struct be_reply *reply)
+/* That a value is no number is an answer of its own, to what counts alone: a node may say it to
+ * anything. */
+static bool is_failure(const struct exchange *x, const struct be_reply *reply)
 {
     return UNLIKELY(reply->status >= BE_NO_MEMORY) &&
-           (reply->status != BE_REFUSED || reply->code != BINARY_STATUS_NOT_A_NUMBER);
+           (reply->status != BE_REFUSED || reply->code != BINARY_STATUS_NOT_A_NUMBER ||
+            (x->op.verb != BE_INCR && x->op.verb != BE_DECR));
 }
 
 /* failed: whether it is a failure, which stays one. */
@@ -121,7 +124,7 @@ static ALWAYS_INLINE void take_reply(struct forward_part *f, const struct exchan
     if (UNLIKELY(f->heeded != NULL) && !heed_reply(f, x, reply)) {
         return;
     }
-    if (is_failure(reply)) {
+    if (is_failure(x, reply)) {
         take_failure(f, reply);
     } else {
         take(f, reply, false);
