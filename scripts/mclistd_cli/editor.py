@@ -9,6 +9,7 @@ import threading
 import time
 
 from mclistd_cli.session import OWN
+from mclistd_cli.words import LINE_END
 
 try:
     from prompt_toolkit import PromptSession
@@ -117,7 +118,7 @@ if HAS_TOOLKIT:
             yield from reversed(self.ours.lines)
 
         def store_string(self, string):
-            for line in string.splitlines():
+            for line in LINE_END.split(string):
                 self.ours.add(line)
 
     class _Completer(Completer):
@@ -216,7 +217,7 @@ class ReadlineEditor:
         self.was_interrupted = False
         if self.readline is not None and line.strip() and not line.startswith(" "):
             self.readline.add_history(line)
-        for part in line.splitlines():
+        for part in LINE_END.split(line):
             self.history.add(part)
         return line
 

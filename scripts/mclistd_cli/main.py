@@ -8,9 +8,10 @@ import sys
 from mclistd_cli import history, private
 from mclistd_cli.admin import Admin
 from mclistd_cli.session import End, Session, read_pipe
-from mclistd_cli.show import DONE, FAILED, NO_CONNECTION, Pipe, Terminal
+from mclistd_cli.show import DONE, FAILED, NO_CONNECTION, Pipe, Terminal, visible
 from mclistd_cli.verbs import Table
 from mclistd_cli.wire import Address, BadAddress, Connection, Lost
+from mclistd_cli.words import LINE_END, to_bytes
 
 USAGE = """\
 usage: mclistd-cli [options] [ADDRESS]               a prompt
@@ -145,7 +146,7 @@ def one_command(session, words, stdin):
 
 def greet(session, options):
     out = session.output
-    version = session.connection.version or ""
+    version = visible(to_bytes(session.connection.version or ""))
     if options.is_try:
         out.note_line("A private mclistd; it is gone, with all that is in it, when you leave (Ctrl-D).")
         if options.listen:
@@ -176,7 +177,7 @@ def prompt(session, options):
     name = "mclistd" if options.is_try else connection.address.name
     while True:
         try:
-            for line in lines.read(f"{name}> ").splitlines():  # several, when they are pasted
+            for line in LINE_END.split(lines.read(f"{name}> ")):  # several, when they are pasted
                 session.run(line)
         except (EOFError, End):
             return code
@@ -221,18 +222,30 @@ def run(options):
             own.end()
 
 
+def leave_output():
+    """What could not be written is not tried again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main():
     try:
         options = Options(sys.argv[1:])
+        code = DONE
         if options.help:
             print(USAGE, end="")
-            return DONE
-        return run(options)
+        else:
+            code = run(options)
+        sys.stdout.flush()
+        return code
     except UsageError as fault:
         print(f"mclistd-cli: {fault}\nTry mclistd-cli --help.", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        leave_output()
+        return FAILED
+    except OSError as fault:  # a full disk behind the output, a folder as input
+        leave_output()
+        print(f"mclistd-cli: {fault.strerror or fault}", file=sys.stderr)
         return FAILED

@@ -8,7 +8,7 @@ from mclistd_cli import request
 from mclistd_cli.admin import NotFound
 from mclistd_cli.show import DONE, FAILED, NO_CONNECTION, NOTHING, REFUSED, visible
 from mclistd_cli.wire import Lost
-from mclistd_cli.words import NotClosed, split, to_text
+from mclistd_cli.words import BLANKS, NotClosed, split, to_text
 
 ENDS = (b"quit", b"exit")
 OWN = {
@@ -50,7 +50,7 @@ class Session:
 
     def run(self, text):
         """A line of text. Returns the exit code it would have as a command; raises End."""
-        text = text.strip()
+        text = text.strip(BLANKS)  # other blanks of Unicode are bytes of a word
         if text == "" or text.startswith("#"):
             return DONE
         if text.startswith("\\"):

@@ -13,7 +13,7 @@ import time
 import tty
 
 from mclistd_cli.show import BOLD, DIM, DONE, RED, YELLOW
-from mclistd_cli.wire import Lost
+from mclistd_cli.wire import Lost, number_of
 from mclistd_cli.words import to_bytes
 
 INTERVAL_S = 1.0
@@ -34,7 +34,7 @@ class Sample:
         for name, count in connection.stats(b"latency buckets").items():
             kind, _, limit = name.removesuffix("_us").partition(":")
             if limit.isdigit():  # an older proxy says something else
-                self.buckets.setdefault(kind, {})[int(limit)] = int(count)
+                self.buckets.setdefault(kind, {})[number_of(limit)] = number_of(count)
         self.hot = list(connection.stats(b"hot").items())
         self.clients = [row.split(" ") for row in connection.stats(b"clients").values()]
         self.servers = {}
@@ -44,8 +44,7 @@ class Sample:
 
 
 def number(fields, name):
-    value = fields.get(name, "0")
-    return int(value) if value.isdigit() else 0
+    return number_of(fields.get(name, "0"))
 
 
 def short(count):

@@ -15,6 +15,7 @@ CONNECT_TIMEOUT_S = 5
 LINE_BYTES_MAX = 1 << 20
 BLOCK_BYTES_MAX = 1 << 28  # four times what the proxy's largest setting of an answer is by default
 READ_BYTES = 1 << 16
+NUMBER_DIGITS_MAX = 20  # of 64 bits
 BARRIER = b"mn\r\n"
 HEAD = re.compile(rb"(VALUE) (\S+) (\d+) (\d+)(?: (\d+))?|(ITEM) (\S+) (\d+)|(VA) (\d+)( .*)?")
 
@@ -39,14 +40,14 @@ class Address:
         if self.path is not None:
             self.name = f"unix:{self.path}"
             return
-        found = re.fullmatch(r"\[([^]]+)\](?::(\d+))?|([^:]*)(?::(\d+))?|(.*:.*:.*)", text)
+        found = re.fullmatch(r"\[([^]]+)\](?::([0-9]+))?|([^:]*)(?::([0-9]+))?|(.*:.*:.*)", text)
         if not found:
             raise BadAddress(f"{text!r} is no address; expected HOST, HOST:PORT or a socket's path")
         self.host = found[1] or found[3] or found[5] or "127.0.0.1"
         port = found[2] or found[4]
-        if self.host.isdigit() and port is None:
+        if re.fullmatch("[0-9]+", self.host) and port is None:
             self.host, port = "127.0.0.1", self.host
-        self.port = int(port) if port else PORT
+        self.port = int(port[:6]) if port else PORT
         if not 0 < self.port < 65536:
             raise BadAddress(f"{text!r}: a port is a number from 1 to 65535")
         self.name = f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -54,7 +55,10 @@ class Address:
     def connect(self):
         """Returns a socket. Raises OSError."""
         if self.path is None:
-            found = socket.create_connection((self.host, self.port), timeout=CONNECT_TIMEOUT_S)
+            try:
+                found = socket.create_connection((self.host, self.port), timeout=CONNECT_TIMEOUT_S)
+            except UnicodeError:
+                raise OSError("no host can have that name") from None
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return found
         found = socket.socket(socket.AF_UNIX)
@@ -65,6 +69,12 @@ class Address:
             found.close()
             raise
         return found
+
+
+def number_of(text):
+    """0 where it is none of 64 bits."""
+    is_number = text.isdigit() and text.isascii() and len(text) <= NUMBER_DIGITS_MAX
+    return int(text) if is_number else 0
 
 
 class Answer:
@@ -167,6 +177,8 @@ class Connection:
         if not head:
             kind = "end" if line == b"END" else "stat" if line.startswith(b"STAT ") else "line"
             return Answer(kind, line)
+        if any(len(head[i] or b"") > NUMBER_DIGITS_MAX for i in (4, 5, 8, 10)):
+            self._lose("a number of the answer is no number of 64 bits")
         if head[1]:
             number = None if head[5] is None else int(head[5])
             return Answer("value", line, head[2], self._block(int(head[4])), number)
@@ -225,7 +237,7 @@ class Connection:
     def number(self, request):
         """The number that is answered; 0 where it is none. Raises Lost."""
         lines = [answer.line for answer in self._ask_untraced(request)]
-        return int(lines[0]) if lines and lines[0].isdigit() else 0
+        return number_of(lines[0]) if lines else 0
 
     def delimiter_of(self, key):
         """What stands between the items of that list in an answer; None for nothing."""

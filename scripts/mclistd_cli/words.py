@@ -10,6 +10,7 @@ ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "\\": "\\", "'": "'", '"'
 NAMES = {code: name for name, code in ESCAPES.items() if name not in "\"0"}
 HEX = re.compile(r"[0-9a-fA-F]{1,2}")
 BLANKS = " \t\r\n"
+LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 class NotClosed(ValueError):
@@ -65,22 +66,25 @@ def split(line):
     words, word, at = [], None, 0
     while at < len(line):
         letter = line[at]
+        if letter in BLANKS:
+            if word is not None:
+                words.append(bytes(word))
+            word = None
+            at += 1
+            continue
+        if word is None:
+            word = bytearray()  # a word may have megabytes
         quote = "$'" if line.startswith("$'", at) else letter if letter in "'\"" else None
         if quote:
             piece, at = _quoted(line, at + len(quote), quote)
-            word = (word or b"") + piece
-        elif letter in BLANKS:
-            if word is not None:
-                words.append(word)
-            word = None
-            at += 1
+            word += piece
         elif letter == "\\":
-            word = (word or b"") + to_bytes(line[at + 1 : at + 2] or "\\")
+            word += to_bytes(line[at + 1 : at + 2] or "\\")
             at += 2
         else:
-            word = (word or b"") + to_bytes(letter)
+            word += to_bytes(letter)
             at += 1
-    return words if word is None else [*words, word]
+    return words if word is None else [*words, bytes(word)]
 
 
 def is_printable(text):

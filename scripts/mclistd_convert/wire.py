@@ -38,7 +38,7 @@ def address_fault(text):
     match = ADDRESS.fullmatch(text)
     if not match:
         return f"{text}: expected HOST:PORT, [IPv6]:PORT or unix:PATH"
-    if match[1] and not 1 <= int(match[1]) <= 65535:
+    if match[1] and not 1 <= int(match[1][:6]) <= 65535:
         return f"{text}: a port is a number from 1 to 65535"
     return None
 
@@ -84,6 +84,8 @@ def open_socket(address):
         else:
             host, _, port = address.rpartition(":")
             found = connect(host.strip("[]"), int(port))
+    except UnicodeError:
+        raise OSError("no host can have that name") from None
     except OSError as fault:
         raise without_number(fault) from None
     return found

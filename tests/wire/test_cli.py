@@ -6,10 +6,11 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
-from harness import ROOT, TIMEOUT_S, free_port
+from harness import ROOT, SLOW, TIMEOUT_S, free_port
 from test_cli_support import CLI
 from test_scripts import list_words
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.release
 
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from mclistd_cli import main, show, verbs, words  # noqa: E402  (the path comes first)
+from mclistd_cli import main, show, verbs, wire, words  # noqa: E402  (the path comes first)
 
 HOSTILE = [
     b"hello world", b"two\r\nflush_all", b"x\nladd evil 1", b"\x00\x01\xff", b" ", b"$'", b"'\"\\",
@@ -345,3 +346,46 @@ def test_a_server_that_is_none(answer):
         text = fault(f"127.0.0.1:{listener.getsockname()[1]}", "get", "x", code=3)
         thread.join()
     assert ("neither mclistd nor a memcached" if answer else "closed before the answer") in text
+
+
+@pytest.mark.parametrize("answer", [
+    b"VALUE k 0 %s\r\n", b"VALUE k 0 1 %s\r\nx\r\n", b"ITEM k %s\r\n", b"VA %s\r\n"])
+def test_a_number_of_thousands_of_digits_is_no_answer(answer, monkeypatch):
+    """Python refuses to read it."""
+    mine, theirs = socket.socketpair()
+    with mine, theirs:
+        theirs.sendall(b"VERSION 1.6.18\r\nMN\r\n" + answer % (b"9" * 5000) + b"MN\r\n")
+        connection = wire.Connection(wire.Address("h"), TIMEOUT_S)
+        monkeypatch.setattr(connection.address, "connect", lambda: mine)
+        with pytest.raises(wire.Lost, match="no number of 64 bits"):
+            list(connection.ask(b"get k\r\n"))
+    assert wire.number_of(b"9" * 5000) == wire.number_of("²") == 0 and wire.number_of(b"12") == 12
+
+
+@pytest.mark.parametrize("name, code, text", [
+    ("a" * 70, 3, "no host can have that name"), ("a..b:1", 3, "no host can have that name"),
+    ("h:" + "9" * 5000, 2, "a port is a number"),
+    ("9" * 5000, 2, "a port is a number")])
+def test_an_address_that_can_be_none(name, code, text):
+    assert text in fault(name, "get", "x", code=code)
+    assert wire.Address("²").port == wire.PORT
+
+
+@pytest.mark.parametrize("arguments", [["get", "k"], ["help"], ["--help"]])
+def test_a_full_disk_is_no_miss(address, arguments):
+    arguments = arguments if arguments == ["--help"] else [address, *arguments]
+    with open("/dev/full", "wb") as full:
+        cli(address, "set", "k", "x")
+        done = subprocess.run([CLI, *arguments], stdout=full, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (2, b"mclistd-cli: No space left on device\n")
+
+
+def test_what_only_unicode_calls_a_blank_belongs_to_its_word(address):
+    cli(address, stdin="ladd list a\u00a0\nladd list b\u2028\n".encode())
+    assert cli("--raw", address, "lget", "list") == "a\u00a0\nb\u2028\n".encode()
+
+
+def test_a_word_of_megabytes_is_read_quickly():
+    before = time.process_time()
+    assert words.split("set k " + "x" * 2000000)[2] == b"x" * 2000000
+    assert time.process_time() - before < 10 * SLOW

@@ -228,6 +228,19 @@ def test_pasted_lines_are_commands_of_their_own(editor, on_terminal, daemon):
     terminal.wait_for("1) a\n  2) b\n(2 items)")
 
 
+def test_a_line_ends_where_a_terminal_ends_it(editor, on_terminal, daemon):
+    """Unicode knows more line ends: what is behind one in an item is no command."""
+    terminal = on_terminal([CLI, f"127.0.0.1:{daemon.port}"], editor)
+    terminal.wait_for(">")
+    terminal.type("\x1b[200~ladd list 'a\u2028ladd list evil'\x1b[201~\r")
+    terminal.wait_for("STORED")
+    terminal.wait_for(">")
+    terminal.enter("llen list")
+    terminal.wait_for("\n1\n")
+    terminal.enter("lget list")
+    terminal.wait_for("1) $'a\\xe2\\x80\\xa8ladd list evil'\n(1 item)")
+
+
 def test_a_long_answer_is_cut_and_can_be_seen(on_terminal, daemon, env):
     with daemon.conn() as conn:
         assert conn.cmd("ladd many " + " ".join(f"item-{n}" for n in range(250))) == b"STORED"
