@@ -33,12 +33,6 @@ static struct slice any_key(struct sim_world *w, unsigned server)
     return victims.count == 0 ? SLICE_NONE : victims.keys[rng_below(&w->rng, victims.count)];
 }
 
-static void note_loss(struct sim_world *w)
-{
-    foreign_lost(w);
-    oracle_look(&w->oracle, world_now(&w->base).wall_s);
-}
-
 static void evict(struct sim_world *w, unsigned server)
 {
     struct slice key = any_key(w, server);
@@ -48,7 +42,7 @@ static void evict(struct sim_world *w, unsigned server)
     }
     trace(&w->base, "s%u evicts %.*s", server, SLICE_ARGS(key));
     store_evict(&w->base.stores[server], key);
-    note_loss(w);
+    oracle_look(&w->oracle, world_now(&w->base).wall_s);
 }
 
 /* As extstore does: an item on disk takes no appends until it is written anew. */
@@ -95,7 +89,7 @@ static void restart(struct sim_world *w, unsigned server)
             connection_break(&w->proxies[i], server, false);
         }
     }
-    note_loss(w);
+    oracle_look(&w->oracle, world_now(&w->base).wall_s);
 }
 
 /* A client flushes the server: its CAS numbers go on, its clock items are gone as well. */
@@ -103,7 +97,7 @@ static void flush(struct sim_world *w, unsigned server)
 {
     trace(&w->base, "s%u is flushed", server);
     store_clear(&w->base.stores[server]);
-    note_loss(w);
+    oracle_look(&w->oracle, world_now(&w->base).wall_s);
 }
 
 /* A server is gone for good, and all proxies get the file that says so: before the first one works
@@ -120,7 +114,7 @@ static void lose_for_good(struct sim_world *w)
         }
     }
     w->base.cluster.left = w->oracle.cluster.left = true;
-    note_loss(w);
+    oracle_look(&w->oracle, world_now(&w->base).wall_s);
 }
 
 static void run_short(struct sim_world *w, unsigned server)

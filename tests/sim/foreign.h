@@ -77,11 +77,10 @@ void foreign_proxy_started(struct sim_proxy *p);
 void foreign_act(struct foreign_list *f);
 void foreign_ask(struct asker *a);
 
-/* A server has lost items. */
-void foreign_lost(struct sim_world *w);
-/* A request about such a list is sent; is about to be executed; and was executed. */
+/* A request is about to be executed: values that servers have lost by then are out of account. */
+void foreign_before(struct sim_world *w);
+/* A request about such a list is sent, and was executed. */
 void foreign_sent(struct sim_world *w, struct message *m);
-void foreign_before(struct sim_world *w, const struct message *m);
 void foreign_executed(struct sim_world *w, const struct message *m);
 /* A call of such a list is answered. */
 void foreign_done(struct sim_world *w, struct sim_call *call);

@@ -28,9 +28,7 @@ void message_before(struct sim_world *w, struct message *m)
 {
     const struct item *item = item_of(w, m);
     m->end_count = 0;
-    if (is_foreign_list(m->list)) {
-        foreign_before(w, m);
-    }
+    foreign_before(w);
     m->purpose.stored_bytes = item != NULL ? item->value->used : 0;
     m->was_absent = item != NULL && says_absent(item);
     if (item != NULL) {
