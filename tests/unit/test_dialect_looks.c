@@ -19,6 +19,13 @@ static void begin(struct script *s, enum list_dialect dialect)
     s->rig.config->lists[0].key_bytes_max = LIST_KEY_BYTES_MAX;
 }
 
+/* Over two connections, so answers come in any order. */
+static void begin_apart(struct script *s, enum list_dialect dialect)
+{
+    begin(s, dialect);
+    s->rig.config->pools[0].connections = 2;
+}
+
 static void answer_cas(struct script *s, enum be_verb verb, const char *key, const char *value,
                        uint64_t cas)
 {
@@ -44,8 +51,7 @@ static void confirm_others(struct script *s, const char *b, uint64_t pointer_cas
 /* A list that the worker knows, whose log never was a copy. */
 static void know_the_list(struct script *s)
 {
-    begin(s, DIALECT_FLIP);
-    s->rig.config->pools[0].connections = 2; /* so answers come in any order */
+    begin_apart(s, DIALECT_FLIP);
     script_submit(s, LIST_LEN, NULL, 0);
     for (unsigned look = 0; look < 3; look++) {
         answer_logs(s, "+x+y", NULL, 1);
@@ -97,8 +103,7 @@ static void test_a_log_may_have_taken_over_the_other_since_it_was_read(void **st
     static const char taken[] = "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x+y"
                                 "+@2:9c1f0a77d3b2e845-@2:9c1f0a77d3b2e845";
     struct script *s = *state;
-    begin(s, DIALECT_FLIP);
-    s->rig.config->pools[0].connections = 2;
+    begin_apart(s, DIALECT_FLIP);
     script_submit(s, LIST_LEN, NULL, 0);
     for (unsigned look = 0; look < 3; look++) {
         answer_logs(s, "+x", "+y", 1);
@@ -158,8 +163,7 @@ static void test_a_log_may_have_been_removed_since_the_other_was_read(void **sta
 {
     static const char copy[] = "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x+y";
     struct script *s = *state;
-    begin(s, DIALECT_MARKER);
-    s->rig.config->pools[0].connections = 2;
+    begin_apart(s, DIALECT_MARKER);
     script_submit(s, LIST_LEN, NULL, 0);
     for (unsigned look = 0; look < 2; look++) {
         answer_both(s, "+x+y", 1, NULL, 1);
@@ -186,8 +190,7 @@ static void test_a_log_that_was_taken_over_is_not_the_active_one(void **state)
     snprintf(taken, sizeof taken,
              "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x+y+late+@5:%016" PRIx64 "-@5:%016" PRIx64,
              hash, hash);
-    begin(s, DIALECT_MARKER);
-    s->rig.config->pools[0].connections = 2;
+    begin_apart(s, DIALECT_MARKER);
     script_submit(s, LIST_LEN, NULL, 0);
     answer_both(s, taken, 2, late, 1);
     answer_cas(s, BE_SIZE, "k.a", "", 2);
@@ -207,8 +210,7 @@ static void test_a_copy_may_have_come_and_gone_since_the_active_log_was_read(voi
     static const char before[] = "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x",
                       after[] = "+@0:9c1f0a77d3b2e845-@0:9c1f0a77d3b2e845+x+by-hand";
     struct script *s = *state;
-    begin(s, DIALECT_MARKER);
-    s->rig.config->pools[0].connections = 2;
+    begin_apart(s, DIALECT_MARKER);
     script_submit(s, LIST_LEN, NULL, 0);
     for (unsigned look = 0; look < 3; look++) {
         answer_both(s, NULL, 1, before, 1);
@@ -236,8 +238,7 @@ static void test_an_active_log_that_was_closed_is_not_confirmed(void **state)
     static const char log[] = "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x+y",
                       copy[] = "+@0:9c1f0a77d3b2e845-@0:9c1f0a77d3b2e845+z";
     struct script *s = *state;
-    begin(s, DIALECT_MARKER);
-    s->rig.config->pools[0].connections = 2;
+    begin_apart(s, DIALECT_MARKER);
     script_submit(s, LIST_LEN, NULL, 0);
     answer_both(s, log, 1, NULL, 1);
     answer_both(s, log, 1, NULL, 1);
@@ -261,8 +262,7 @@ static void test_an_active_log_that_is_gone_is_not_confirmed(void **state)
 {
     static const char copy[] = "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x+y";
     struct script *s = *state;
-    begin(s, DIALECT_MARKER);
-    s->rig.config->pools[0].connections = 2;
+    begin_apart(s, DIALECT_MARKER);
     script_submit(s, LIST_LEN, NULL, 0);
     answer_both(s, "+x+y", 1, NULL, 1);
     answer_both(s, "+x+y", 1, NULL, 1);
@@ -288,8 +288,7 @@ static void test_a_log_that_is_closed_whole_has_a_number(void **state)
     static const char first[] = "+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37+x";
     static const struct slice item = {"y", 1};
     struct script *s = *state;
-    begin(s, DIALECT_MARKER);
-    s->rig.config->pools[0].connections = 2;
+    begin_apart(s, DIALECT_MARKER);
     script_submit(s, LIST_SET, &item, 1);
     for (unsigned look = 0; look < 3; look++) {
         answer_both(s, first, 1, NULL, 1);
@@ -384,8 +383,7 @@ static void make_copy(char *copy, size_t cap)
 static struct list_request *compact_where_memory_is_short(struct script *s, const char *log,
                                                           const char *copy)
 {
-    begin(s, DIALECT_MARKER);
-    s->rig.config->pools[0].connections = 2;
+    begin_apart(s, DIALECT_MARKER);
     script_submit(s, LIST_COMPACT, NULL, 0);
     struct list_request *r = next_write(s, log, copy);
     assert_true(slice_equal(r->be.key, SLICE_LIT("k.b")));
@@ -434,8 +432,7 @@ static void test_a_log_gets_a_number_before_it_is_copied(void **state)
 {
     static const struct slice item = {"y", 1};
     struct script *s = *state;
-    begin(s, DIALECT_MARKER);
-    s->rig.config->pools[0].connections = 2;
+    begin_apart(s, DIALECT_MARKER);
     script_submit(s, LIST_SET, &item, 1);
     for (unsigned look = 0; look < 2; look++) {
         answer_both(s, "+x", 1, NULL, 1);

@@ -52,6 +52,17 @@ def editor(request, env, tmp_path):
 
 
 @pytest.fixture
+def at_prompt(editor, on_terminal, daemon):
+    """Starts it in a terminal; waits for the prompt."""
+    def start():
+        terminal = on_terminal([CLI, f"127.0.0.1:{daemon.port}"], editor)
+        terminal.wait_for(">")
+        return terminal
+
+    return start
+
+
+@pytest.fixture
 def on_terminal():
     started = []
 
@@ -203,9 +214,8 @@ def test_what_is_offered(typed, offered):
     assert [word for word, _ in editor_module.candidates(verbs.Table(), lines, typed)[1]] == offered
 
 
-def test_tab_completes(editor, on_terminal, daemon):
-    terminal = on_terminal([CLI, f"127.0.0.1:{daemon.port}"], editor)
-    terminal.wait_for(">")
+def test_tab_completes(at_prompt, editor):
+    terminal = at_prompt()
     terminal.enter("ladd followers:ann bob")
     terminal.wait_for("STORED")
     terminal.wait_for(">")
@@ -217,9 +227,8 @@ def test_tab_completes(editor, on_terminal, daemon):
     terminal.wait_for("1\n")
 
 
-def test_pasted_lines_are_commands_of_their_own(editor, on_terminal, daemon):
-    terminal = on_terminal([CLI, f"127.0.0.1:{daemon.port}"], editor)
-    terminal.wait_for(">")
+def test_pasted_lines_are_commands_of_their_own(at_prompt):
+    terminal = at_prompt()
     terminal.type("\x1b[200~ladd pasted a\nladd pasted b\x1b[201~\r")
     terminal.wait_for("STORED")
     terminal.wait_for("STORED")
@@ -228,10 +237,9 @@ def test_pasted_lines_are_commands_of_their_own(editor, on_terminal, daemon):
     terminal.wait_for("1) a\n  2) b\n(2 items)")
 
 
-def test_a_line_ends_where_a_terminal_ends_it(editor, on_terminal, daemon):
+def test_a_line_ends_where_a_terminal_ends_it(at_prompt):
     """Unicode knows more line ends: what is behind one in an item is no command."""
-    terminal = on_terminal([CLI, f"127.0.0.1:{daemon.port}"], editor)
-    terminal.wait_for(">")
+    terminal = at_prompt()
     terminal.type("\x1b[200~ladd list 'a\u2028ladd list evil'\x1b[201~\r")
     terminal.wait_for("STORED")
     terminal.wait_for(">")
@@ -296,9 +304,8 @@ def test_a_lost_answer_is_called_unknown(on_terminal, env):
         conn.close()
 
 
-def test_control_c_throws_the_line_away_and_ends_on_an_empty_one(editor, on_terminal, daemon):
-    terminal = on_terminal([CLI, f"127.0.0.1:{daemon.port}"], editor)
-    terminal.wait_for(">")
+def test_control_c_throws_the_line_away_and_ends_on_an_empty_one(at_prompt, editor):
+    terminal = at_prompt()
     terminal.enter("mn")
     terminal.wait_for("MN")
     terminal.wait_for(">")
@@ -314,13 +321,12 @@ def test_control_c_throws_the_line_away_and_ends_on_an_empty_one(editor, on_term
 
 
 @pytest.mark.thorough
-def test_history(editor, on_terminal, daemon):
+def test_history(at_prompt, editor):
     path = pathlib.Path(editor["XDG_STATE_HOME"]) / "mclistd/history"
     path.parent.mkdir(parents=True)
     path.write_text("".join(f"get old-{n}\n" for n in range(5000)))
     for line in ["ladd kept x", " ladd secret y", "quit"]:
-        terminal = on_terminal([CLI, f"127.0.0.1:{daemon.port}"], editor)
-        terminal.wait_for(">")
+        terminal = at_prompt()
         terminal.enter(line)
         if line != "quit":
             terminal.wait_for("STORED")
@@ -331,8 +337,7 @@ def test_history(editor, on_terminal, daemon):
     assert "ladd kept x" in lines and not [line for line in lines if "secret" in line]
     assert len(lines) < 2010
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    terminal = on_terminal([CLI, f"127.0.0.1:{daemon.port}"], editor)
-    terminal.wait_for(">")
+    terminal = at_prompt()
     terminal.type("\x1b[A\x1b[A")
     terminal.wait_for("ladd kept x")
 

@@ -137,11 +137,11 @@ static void close_log(struct engine *e, struct work *w, int which)
 /* Writes the active log, which is closed, without its marks. */
 static void reopen(struct engine *e, struct work *w)
 {
-    const struct cell *cell = &w->cells[two_logs_own(w)->active];
-    struct slice text = two_logs_behind_marks(w->op.list, cell->value);
+    int active = two_logs_own(w)->active;
+    struct slice text = two_logs_text(w, active);
     struct block *value = block_new(text.len);
     block_append(&value, text.p, text.len);
-    cell_write(e, &w->op, cell, value, 0);
+    cell_write(e, &w->op, &w->cells[active], value, 0);
     block_unref(&value);
 }
 
@@ -172,10 +172,16 @@ struct revived {
     struct signs signs;
 };
 
-static void append_revived(void *arg, struct slice item)
+static void append_added(void *arg, struct slice item)
 {
     struct revived *revived = arg;
     signed_append(revived->out, ENTRY_ADD, item, revived->signs);
+}
+
+static void append_revived(const struct work *w, struct block **b)
+{
+    struct revived revived = {b, signs_in(w)};
+    two_logs_each_revived(w, append_added, &revived);
 }
 
 /* Appends what the copy's beginning and the late entries amount to. */
@@ -198,13 +204,12 @@ static void squeeze(struct engine *e, struct work *w)
 {
     const struct two_logs *logs = w->own;
     struct block *value = block_new(w->stored_bytes + 128);
-    struct revived revived = {&value, signs_in(w)};
     uint64_t number = two_logs_number(w, logs->copy);
     note_append(&value, SLICE_NONE, number != 0 ? number : rng_next(e->rng), signs_in(w));
     append_past(w, &value);
     note_append(&value, two_logs_text(w, 1 - logs->copy), 0, signs_in(w));
     append_folded(w, two_logs_tail(w), &value);
-    two_logs_each_revived(w, append_revived, &revived);
+    append_revived(w, &value);
     write_as(e, w, logs->copy, logs->active, value);
     block_unref(&value);
 }
@@ -216,7 +221,6 @@ static void write_copy(struct engine *e, struct work *w)
 {
     int active = two_logs_own(w)->active;
     struct block *value = block_new(w->stored_bytes + w->call_bytes + 128);
-    struct revived revived = {&value, signs_in(w)};
     two_logs_own(w)->own = rng_next(e->rng);
     note_append(&value, SLICE_NONE, two_logs_own(w)->own, signs_in(w));
     if (set_call(w) != NULL) {
@@ -227,7 +231,7 @@ static void write_copy(struct engine *e, struct work *w)
     note_append(&value, two_logs_text(w, active), 0, signs_in(w));
     if (set_call(w) == NULL && two_logs_own(w)->state == TWO_LOGS_COPYING) {
         append_folded(w, two_logs_tail(w), &value);
-        two_logs_each_revived(w, append_revived, &revived);
+        append_revived(w, &value);
     }
     write_as(e, w, 1 - active, active, value);
     block_unref(&value);
@@ -241,7 +245,6 @@ static bool catch_up(struct engine *e, struct work *w)
     struct slice copy = two_logs_text(w, logs->copy), other = two_logs_text(w, 1 - logs->copy);
     struct slice tail = two_logs_tail(w);
     struct block *value = block_new(copy.len + other.len + 64);
-    struct revived revived = {&value, signs_in(w)};
     block_append(&value, copy.p, logs->note_start);
     append_late(w, &value);
     bool came = value->used > logs->note_start;
@@ -250,7 +253,7 @@ static bool catch_up(struct engine *e, struct work *w)
     } else if (came) {
         note_append(&value, other, 0, signs_in(w));
         block_append(&value, tail.p, tail.len);
-        two_logs_each_revived(w, append_revived, &revived);
+        append_revived(w, &value);
         write_as(e, w, logs->copy, logs->active, value);
     }
     block_unref(&value);
@@ -315,14 +318,15 @@ static void advance_copy(struct engine *e, struct work *w)
     }
 }
 
-/* The logs were written by hand: the active one gets what both amount to. says_so: in a note. */
-static void take_in(struct engine *e, struct work *w, bool says_so)
+/* The logs were written by hand: the active one gets what both amount to. It does not say so where
+ * the list was begun twice: once one of them is closed, they look folded by hand. */
+static void take_in(struct engine *e, struct work *w)
 {
     int active = two_logs_own(w)->active;
     struct block *value = block_new(w->stored_bytes + 128);
     note_append(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
     signed_encode(w->op.list->policy, &w->items.fold, &value);
-    if (says_so) {
+    if (!two_logs_own(w)->begun_twice) {
         note_append(&value, two_logs_text(w, 1 - active), 0, signs_in(w));
     }
     cell_write(e, &w->op, &w->cells[active], value, 0);
@@ -377,7 +381,7 @@ static bool write_next(struct engine *e, struct work *w)
     } else if (needless_log(w) >= 0) {
         cell_remove(e, &w->op, &w->cells[needless_log(w)]);
     } else if (logs->state == TWO_LOGS_UNKNOWN && logs->begun_twice) {
-        take_in(e, w, false); /* once one of them is closed, they look folded by hand */
+        take_in(e, w);
     } else if (logs->state == TWO_LOGS_UNKNOWN && !two_logs_have_pointer(w->op.list) &&
                !two_logs_closed(w, 1 - logs->active)) {
         /* Else the active one would become a copy in the making of the other. */
@@ -388,7 +392,7 @@ static bool write_next(struct engine *e, struct work *w)
     } else if (logs->state == TWO_LOGS_UNKNOWN && is_missing(w, logs->active)) {
         add_place(e, w, logs->active);
     } else if (logs->state == TWO_LOGS_UNKNOWN) {
-        take_in(e, w, true);
+        take_in(e, w);
     } else if (logs->state == TWO_LOGS_DRAINING) {
         drain(e, w);
     } else if (logs->state == TWO_LOGS_COPYING) {

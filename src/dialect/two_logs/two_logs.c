@@ -41,15 +41,16 @@ bool two_logs_is_place(const struct work *w, int which)
     return signed_next(&text, signs_in(w), &op, &item) && note_parse(item, &note) && note.is_place;
 }
 
+static bool outlives_drop(const struct work *w, int which)
+{
+    return w->cells[which].state == CELL_THERE &&
+           (two_logs_text(w, which).len == 0 || two_logs_is_place(w, which) ||
+            two_logs_number(w, which) != 0);
+}
+
 bool two_logs_outlive_drop(const struct work *w)
 {
-    bool any = false;
-    for (int which = 0; which < 2; which++) {
-        bool is_there = w->cells[which].state == CELL_THERE;
-        bool empty = two_logs_text(w, which).len == 0 || two_logs_is_place(w, which);
-        any = any || (is_there && (empty || two_logs_number(w, which) != 0));
-    }
-    return any;
+    return outlives_drop(w, 0) || outlives_drop(w, 1);
 }
 
 bool two_logs_closed(const struct work *w, int which)
