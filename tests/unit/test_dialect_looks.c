@@ -682,10 +682,9 @@ static void test_a_copy_that_comes_while_a_list_is_dropped_goes_too(void **state
     script_expect_done(s, LIST_OK);
 }
 
-/* What others begin behind the deletions is theirs. */
-static void test_a_list_that_begins_behind_an_ldrop_stays(void **state)
+/* Drops k, and answers that its log k.b has been begun by hand since, as "+y". */
+static void drop_what_begins_anew(struct script *s)
 {
-    struct script *s = *state;
     begin(s, DIALECT_MARKER);
     script_submit(s, LIST_DROP, NULL, 0);
     for (unsigned look = 0; look < 2; look++) {
@@ -694,8 +693,48 @@ static void test_a_list_that_begins_behind_an_ldrop_stays(void **state)
     }
     script_expect(s, BE_DELETE, "k.b", BE_NOT_FOUND, NULL);
     script_expect(s, BE_DELETE, "k.a", BE_DELETED, NULL);
-    answer_cas(s, BE_GET, "k.a", "+y", 3);
+    answer_cas(s, BE_GET, "k.a", NULL, 0);
+    answer_cas(s, BE_GET, "k.b", "+y", 3);
+}
+
+/* What others begin by hand is theirs. Where that came between the deletions, another proxy that
+ * folds may be about to write into it what k.a held. It does so by CAS, and no longer can once the
+ * log has another CAS number. */
+static void test_a_list_that_begins_beside_an_ldrop_stays(void **state)
+{
+    struct script *s = *state;
+    drop_what_begins_anew(s);
+    struct list_request *r = rig_next(&s->rig);
+    assert_int_equal(r->be.verb, BE_CAS);
+    assert_true(slice_equal(r->be.key, SLICE_LIT("k.b")));
+    assert_true(slice_equal(r->be.value, SLICE_LIT("+y")));
+    assert_int_equal(r->be.cas, 3);
+    rig_answer(&s->rig, r, BE_STORED, NULL, -1);
+    script_expect_done(s, LIST_OK);
+}
+
+static void test_a_log_that_took_items_beside_an_ldrop_goes(void **state)
+{
+    struct script *s = *state;
+    drop_what_begins_anew(s);
+    script_expect(s, BE_CAS, "k.b", BE_EXISTS, NULL);
+    answer_cas(s, BE_GET, "k.a", NULL, 0);
+    answer_cas(s, BE_GET, "k.b", copy_of_x, 4);
+    script_expect(s, BE_DELETE, "k.b", BE_DELETED, NULL);
+    script_expect(s, BE_DELETE, "k.a", BE_NOT_FOUND, NULL);
+    answer_cas(s, BE_GET, "k.a", NULL, 0);
     answer_cas(s, BE_GET, "k.b", NULL, 0);
+    script_expect_done(s, LIST_OK);
+}
+
+/* A client by hand has appended to it. */
+static void test_a_log_that_grows_beside_an_ldrop_stays(void **state)
+{
+    struct script *s = *state;
+    drop_what_begins_anew(s);
+    script_expect(s, BE_CAS, "k.b", BE_EXISTS, NULL);
+    answer_cas(s, BE_GET, "k.a", NULL, 0);
+    answer_cas(s, BE_GET, "k.b", "+y+z", 4);
     script_expect_done(s, LIST_OK);
 }
 
@@ -728,7 +767,9 @@ int main(void)
         script_test(test_a_place_is_no_copy),
         script_test(test_an_active_log_that_was_closed_is_not_confirmed),
         script_test(test_a_copy_that_comes_while_a_list_is_dropped_goes_too),
-        script_test(test_a_list_that_begins_behind_an_ldrop_stays),
+        script_test(test_a_list_that_begins_beside_an_ldrop_stays),
+        script_test(test_a_log_that_took_items_beside_an_ldrop_goes),
+        script_test(test_a_log_that_grows_beside_an_ldrop_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

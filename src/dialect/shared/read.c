@@ -224,17 +224,55 @@ static enum progress delete_cells(struct engine *e, struct work *w, const struct
     CO_END(co);
 }
 
-/* Another proxy that folds, and has read the list before, may write what it held between two of the
- * deletions. So the items are read behind these, and go once more. */
-static enum progress delete_what_came(struct engine *e, struct work *w,
-                                      const struct op_event *event)
+/* Reads what there is behind the deletions. */
+static enum progress read_what_came(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
     work_forget_cells(w);
     dialect_of(w->op.list)->cells(w);
+    w->met_record = false;
     CO_CALL(co, work_gather(e, w, event));
     w->goes_on = !w->failed && dialect_of(w->op.list)->outlives_drop(w);
+    CO_END(co);
+}
+
+/* Writes what others have begun by hand once more, as it is. */
+static void renew_what_came(struct engine *e, struct work *w)
+{
+    for (size_t i = 0; i < w->cell_count; i++) {
+        const struct cell *cell = &w->cells[i];
+        bool essential = (dialect_of(w->op.list)->essential & ROLE(cell->role)) != 0;
+        if (essential && cell->state == CELL_THERE) {
+            struct block *value = block_new(cell->value.len);
+            block_append(&value, cell->value.p, cell->value.len);
+            cell_write(e, &w->op, cell, value, 0);
+            block_unref(&value);
+        }
+    }
+}
+
+/* Another proxy that folds, and has read the list before, may write what it held between two of the
+ * deletions. So the items are read behind these, and go once more. One that others have begun by
+ * hand between the deletions stays, but gets another CAS number: so it does not take what was read
+ * before. If it has changed by itself, it has another one, and is read again. */
+static enum progress delete_what_came(struct engine *e, struct work *w,
+                                      const struct op_event *event)
+{
+    struct co *co = &w->op.co;
+    CO_BEGIN(co);
+    CO_CALL(co, read_what_came(e, w, event));
+    w->conflict = false;
+    if (!w->failed && !w->goes_on && !w->met_record) {
+        renew_what_came(e, w);
+        while (w->op.due > 0) {
+            CO_AWAIT(co, "writing what others began beside the drop");
+            w->conflict = !work_written(e, w, event) || w->conflict;
+        }
+    }
+    if (!w->failed && w->conflict) {
+        CO_CALL(co, read_what_came(e, w, event));
+    }
     if (w->failed) {
         work_note_unknown(w);
     } else if (w->goes_on) {
