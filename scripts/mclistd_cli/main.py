@@ -30,7 +30,8 @@ memcached as well. ADDRESS is HOST, HOST:PORT, [IPv6]:PORT or the path of a sock
       --admin PATH   the socket for commands of operators: reload, log, clients, kill, drain, ...
   -c, --config FILE  the configuration whose [admin] names that socket. Without either of these the
                      proxy at ADDRESS is asked where it is, and /etc/mclistd.ini when none answers
-      --timeout S    seconds to wait for an answer; 0 for ever. Default: 65, at a prompt for ever
+      --timeout S    seconds to wait for an answer, or for more of it; 0 for ever. Default: 65, at a
+                     prompt for ever
       --try          start a private proxy, with a memcached of its own unless -c or -s name others
   -c, -l, -p, -s, -T, -u, -v
                      with --try: as of mclistd. The private proxy listens on a private socket, and

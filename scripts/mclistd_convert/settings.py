@@ -4,7 +4,7 @@
 import contextlib
 
 from mclistd_convert.prefix import best_of, part_of, prefix_of, unescaped
-from mclistd_convert.wire import Answer, Connection, Refused, shown
+from mclistd_convert.wire import Answer, Connection, Refused, number_of, shown
 
 # What must be the same in all proxies for them to mean the same lists.
 SHARED = [
@@ -173,7 +173,7 @@ def check_servers(given, pool):
 
 
 def start_of(stats):
-    return stats.get(b"pid"), int(stats.get(b"time", 0)) - int(stats.get(b"uptime", 0))
+    return stats.get(b"pid"), number_of(stats.get(b"time", b"0")) - number_of(stats.get(b"uptime", b"0"))
 
 
 def are_same(one, other):
@@ -186,11 +186,11 @@ def are_same(one, other):
         return False
     for _ in range(SAME_TRIES):
         with contextlib.closing(Connection(other)) as watching:
-            before = int(watching.stats(b"stats").get(b"total_connections", 0))
+            before = number_of(watching.stats(b"stats").get(b"total_connections", b"0"))
             for _ in range(3):
                 with contextlib.closing(Connection(one)) as extra:
                     extra.stats(b"stats")
-            if int(watching.stats(b"stats").get(b"total_connections", 0)) < before + 3:
+            if number_of(watching.stats(b"stats").get(b"total_connections", b"0")) < before + 3:
                 return False
     return True
 

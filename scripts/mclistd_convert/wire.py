@@ -13,9 +13,11 @@ TIMEOUT_S = 120
 DUMP_TRIES = 100
 DUMP_WAIT_S = 0.1
 AT_ONCE = 64           # requests in one packet
+DATA_BYTES_MAX = 1 << 30  # of an item: memcached takes no larger item_size_max
 DAYS_30_S = 30 * 86400  # memcached takes longer times for dates
 LIST_KEY = re.compile(rb"[^\x00-\x20\x7f]{1,220}")
 ITEM_KEY = re.compile(rb"[^\x00-\x20\x7f]{1,250}")
+NUMBER = re.compile(rb"-?[0-9]{1,20}")
 ADDRESS = re.compile(r"unix:.+|(?:\[[^]]+\]|[^:]+):([0-9]{1,5})")
 
 
@@ -31,6 +33,23 @@ def shown(data):
     """Bytes for a person, on one line."""
     text = data.decode(errors="backslashreplace")
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
+def number_of(text):
+    """Of an answer. Raises Answer where it is none of 64 bits, or is missing."""
+    if text is None or not NUMBER.fullmatch(text):
+        raise Answer(f"the answer has no number where one belongs: {shown((text or b'')[:80])}")
+    return int(text)
+
+
+def word_of(words, at):
+    """Of an answer that was split; None where it ends before."""
+    return words[at] if at < len(words) else None
+
+
+def fields_of(words):
+    """{flag: number or token} of an answer to a meta command."""
+    return {word[:1]: word[1:] for word in words}
 
 
 def address_fault(text):
@@ -120,9 +139,15 @@ class Connection:
         return line
 
     def data(self, size):
-        data = self.file.read(size + 2)
-        if len(data) != size + 2:
+        """size: as the answer has it. Raises Answer where it says no size, or another one."""
+        count = number_of(size)
+        if not 0 <= count <= DATA_BYTES_MAX:
+            raise Answer(f"the answer has a value of {count} bytes")
+        data = self.file.read(count + 2)
+        if len(data) != count + 2:
             raise OSError("connection closed")
+        if not data.endswith(b"\r\n"):
+            raise Answer("the answer is out of step: no line end behind a value")
         return data[:-2]
 
     def stats(self, what):
@@ -138,15 +163,15 @@ class Connection:
         """The answer to lgets or lrange: the list as one text, and its version."""
         text, version = b"", None
         while (line := self.line()) != b"END":
-            _, _, _, size, *version = line.split(b" ")
-            text = self.data(int(size))
+            words = line.split(b" ")
+            text, version = self.data(word_of(words, 3)), words[4:]
         return text, version
 
     def items(self):
         """The answer to lgetb."""
         found = []
         while (line := self.line()) != b"END":
-            found.append(self.data(int(line.split(b" ")[2])))
+            found.append(self.data(word_of(line.split(b" "), 2)))
         return found
 
 
@@ -198,9 +223,8 @@ class Server(Connection):
             return None
         if words[0] != b"VA":
             raise Answer(f"mg: {shown(b' '.join(words))}")
-        value = self.data(int(words[1]))
-        found = {word[:1]: word[1:] for word in words[2:]}
-        return Item(value, int(found[b"f"]), int(found[b"t"]), int(found[b"c"]))
+        value, found = self.data(word_of(words, 1)), fields_of(words[2:])
+        return Item(value, *(number_of(found.get(flag)) for flag in (b"f", b"t", b"c")))
 
     def items_of(self, keys):
         """Yields (key, Item or None)."""
@@ -226,7 +250,7 @@ class Server(Connection):
             return 0
         if ttl_s < DAYS_30_S:
             return max(ttl_s, 1)
-        return int(self.stats(b"stats")[b"time"]) + ttl_s
+        return number_of(self.stats(b"stats").get(b"time")) + ttl_s
 
     def delete(self, key, cas=None):
         """Whether it was there, and unchanged."""

@@ -11,7 +11,7 @@ import time
 from mclistd_convert.files import Log, keys_of_lines, lock, read_file
 from mclistd_convert.run import Pool, Progress
 from mclistd_convert.settings import ask
-from mclistd_convert.wire import LIST_KEY, Connection, Refused, shown
+from mclistd_convert.wire import LIST_KEY, Connection, Refused, number_of, shown
 from mclistd_lists import backup_file as files
 from mclistd_lists.backup_read import Reader
 from mclistd_lists.backup_write import Writer
@@ -208,7 +208,7 @@ def look_through(path, file):
 
 def max_value_bytes(proxy):
     with contextlib.closing(Connection(proxy)) as connection:
-        return int(connection.stats(b"stats settings").get(b"proxy:max_value_bytes", b"1048576"))
+        return number_of(connection.stats(b"stats settings").get(b"proxy:max_value_bytes", b"1048576"))
 
 
 def run_import(options):

@@ -5,7 +5,7 @@ import tempfile
 import time
 
 from mclistd_convert.prefix import unescaped
-from mclistd_convert.wire import Answer
+from mclistd_convert.wire import Answer, number_of, word_of
 
 BODY_IN_MEMORY = 1 << 20  # larger lists go through a file without a name
 TRIES = 8                 # of a list that others change while it is read
@@ -17,13 +17,13 @@ TOO_LARGE = "max_answer_bytes"
 def streamed(connection):
     """Yields the items of an answer to lgetb, one at a time."""
     while (line := connection.line()) != b"END":
-        yield connection.data(int(line.split(b" ")[2]))
+        yield connection.data(word_of(line.split(b" "), 2))
 
 
 def number_or_none(connection):
     """An answer to lttl: None where there is no list, or no such item."""
     line = connection.line()
-    return None if line == b"NOT_FOUND" else int(line)
+    return None if line == b"NOT_FOUND" else number_of(line)
 
 
 def stat_of(connection, key):
@@ -154,7 +154,7 @@ class Reader:
             same = before.get(b"head_cas") == after.get(b"head_cas")
             if same and not after and not content.items:
                 return False
-            if same and left_s is not None and int(after.get(b"items", 0)) == content.items:
+            if same and left_s is not None and number_of(after.get(b"items", b"0")) == content.items:
                 content.until = second_of(left_s, time.time())
                 return True
         raise Busy("busy: others change the list each time while it is read in several requests")

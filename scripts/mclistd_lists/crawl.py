@@ -5,7 +5,7 @@ a bounded rate, so that memcached does not take the reading for use."""
 import time
 
 from mclistd_convert.stored import names_on
-from mclistd_convert.wire import AT_ONCE, Answer, Server, meta, shown
+from mclistd_convert.wire import AT_ONCE, Answer, Server, fields_of, meta, number_of, shown, word_of
 
 PASSES_MAX = 3  # of a crawler, where new items come all the time
 # What memcached adds to an item's key and value: a header with a CAS number, a zero, a line's end.
@@ -20,9 +20,9 @@ class Record:
 
     def __init__(self, line):
         fields = dict(field.split(b"=", 1) for field in line.split() if b"=" in field)
-        self.bytes = int(fields.get(b"size", 0))
-        self.expires_s = int(fields.get(b"exp", -1))
-        self.used_s = int(fields.get(b"la", 0))
+        self.bytes = number_of(fields.get(b"size", b"0"))
+        self.expires_s = number_of(fields.get(b"exp", b"-1"))
+        self.used_s = number_of(fields.get(b"la", b"0"))
 
 
 class Value:
@@ -65,7 +65,7 @@ class Memcached:
             return is_wanted
 
         self.server = Server(self.address)
-        self.now_s = int(self.server.stats(b"stats")[b"time"])
+        self.now_s = number_of(self.server.stats(b"stats").get(b"time"))
         names_on(self.address, incomplete, take, PASSES_MAX)
         try:
             self.server.send(meta(b"mg", b"mclistd#no-item", [], [b"u"]))
@@ -85,9 +85,10 @@ class Memcached:
             return None
         if words[0] not in (b"VA", b"HD"):
             raise Answer(f"mg: {shown(b' '.join(words))}")
-        value = self.server.data(int(words[1])) if words[0] == b"VA" else None
-        found = {word[:1]: word[1:] for word in words[2 if words[0] == b"VA" else 1 :]}
-        return Value(value, int(found[b"s"]), int(found[b"f"]), found[b"c"])
+        value = self.server.data(word_of(words, 1)) if words[0] == b"VA" else None
+        found = fields_of(words[1 if value is None else 2 :])
+        size, flags, _ = (number_of(found.get(flag)) for flag in (b"s", b"f", b"c"))
+        return Value(value, size, flags, found[b"c"])
 
     def read(self, keys, with_value=True):
         """Yields (key, Value or None)."""

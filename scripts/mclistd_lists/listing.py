@@ -10,7 +10,7 @@ import time
 from mclistd_convert import names as layout
 from mclistd_convert.content import is_foreign
 from mclistd_convert.prefix import begin_of
-from mclistd_convert.wire import AT_ONCE, LIST_KEY, Answer, Connection, shown
+from mclistd_convert.wire import AT_ONCE, LIST_KEY, Answer, Connection, number_of, shown
 from mclistd_lists.crawl import ITEM_BYTES_MIN
 from mclistd_lists.head import SUBLIST_HEADER_BYTES, Head
 from mclistd_lists.problem import NotUnderstood
@@ -409,7 +409,7 @@ def count_by_proxy(entries, address, pace, report):
 
 def take_count(entry, connection):
     try:
-        entry.items_least = entry.items_most = int(connection.line())
+        entry.items_least = entry.items_most = number_of(connection.line())
         entry.is_counted = True
     except Answer as error:
         if is_foreign(error):

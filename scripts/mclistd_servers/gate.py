@@ -14,7 +14,7 @@ from mclistd_convert.wire import Answer, Refused, Server, meta
 LIFE_ROUNDS = 6  # of an item, in gate_s; and of what a proxy does that has slept
 FIRST_ROUNDS = 3  # in which proxies write an item that is missing
 LOOK_S = 0.5
-NEXT = re.compile(rb"^next = ([0-9a-f]{16}) ([a-z]+) ([0-9]+)$", re.M)
+NEXT = re.compile(rb"^next = ([0-9a-f]{16}) ([a-z]+) ([0-9]{1,20})$", re.M)
 PLACE = re.compile(rb"^server = [0-9]+$", re.M)
 FROM = {"move": ("learn",), "learn": ("move",), "done": ("move",)}
 PLAIN_NAME = re.compile(rb"[!-~]{1,200}")

@@ -6,7 +6,7 @@ import sys
 import time
 
 from mclistd_convert.settings import ask
-from mclistd_convert.wire import Refused, address_fault, shown
+from mclistd_convert.wire import Answer, Refused, address_fault, shown
 from mclistd_servers.gate import LIFE_ROUNDS, Gate
 from mclistd_servers.plan import Plan
 from mclistd_servers.pools import Pools
@@ -273,6 +273,6 @@ def run(proxy, words):
     except Wrong as fault:
         print(f"mclistd-cli: servers: {fault}\n\n{USAGE}", end="", file=sys.stderr)
         return WRONG
-    except Refused as fault:
+    except (Refused, OSError, Answer) as fault:
         print(f"mclistd-cli: servers: {fault}", file=sys.stderr)
         return REFUSED

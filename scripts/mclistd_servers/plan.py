@@ -5,7 +5,7 @@ import collections
 import contextlib
 
 from mclistd_convert.names import NATIVE_HEAD, NATIVE_SUBLIST
-from mclistd_convert.wire import ITEM_KEY, Server, shown
+from mclistd_convert.wire import ITEM_KEY, Server, number_of, shown
 from mclistd_servers.sweep import COPY, HEAD, MARK, asked, crawled
 
 SAMPLE = 20000  # plain keys of which it is asked where they go
@@ -103,7 +103,7 @@ class Plan:
         for address in self.pools.new:
             with asked(address), contextlib.closing(Server(address)) as server:
                 stats, settings = server.stats(b"stats"), server.stats(b"stats settings")
-            free = int(stats[b"limit_maxbytes"]) - int(stats[b"bytes"])
+            free = number_of(stats.get(b"limit_maxbytes")) - number_of(stats.get(b"bytes"))
             comes = self.to[address]
             refuses = settings.get(b"evictions") == b"off"
             text = f"{address}: {size_text(comes)} come, {size_text(free)} are free"

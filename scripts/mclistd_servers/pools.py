@@ -5,7 +5,7 @@ import contextlib
 
 from mclistd_convert.placement import where
 from mclistd_convert.settings import ask, servers_in
-from mclistd_convert.wire import Answer, Connection, Refused, shown
+from mclistd_convert.wire import Answer, Connection, Refused, number_of, shown
 
 
 def word_of(pool, key):
@@ -30,7 +30,7 @@ class Pools:
         self.name = self.pool[b"name"]
         self.dead = word_of(self.pool, b"dead").decode()
         self.old = [address for address in servers_in(self.pool) if address != self.dead]
-        self.gate_s = int(self.pool.get(b"gate_s", b"0"))
+        self.gate_s = number_of(self.pool.get(b"gate_s", b"0"))
         self.next_name = next_of(self.pool)
         self.next = self.settings.pools.get(self.next_name)
         self.new = servers_in(self.next) if self.next else []

@@ -275,6 +275,25 @@ def test_a_memcached_that_ends_while_it_is_read_is_told_in_one_line(start, memca
     assert text == f"mclistd-cli: servers: memcached {fake.address}: connection closed\n"
 
 
+@pytest.mark.parametrize("verb, answer", [
+    (b"stats", b"STAT time %s\r\nEND\r\n"), (b"stats", b"END\r\n"),
+    (b"lru_crawler", CRAWLED.replace(b"100", b"%s")), (b"mg list#", b"HD s%s f0 c1\r\n"),
+    (b"mg list#", b"HD s4\r\n"), (b"mg list#", b"HD\r\n"), (b"mg list#", b"VA\r\n"),
+    (b"mg list#", b"VA %s\r\n"), (b"mg list#", b"VA -3 s1 f0 c1\r\n\r\n"),
+    (b"mg list#", b"VA 2 s1 f0 c1\r\nabcd\r\n")])
+def test_a_memcached_that_answers_no_numbers_is_told_in_one_line(start, memcached, start_fake, verb, answer):
+    def lie(fake, sock):
+        answers = {b"version": b"VERSION 1.6.38\r\n", b"stats": b"STAT time 1\r\nEND\r\n",
+                   b"lru_crawler": CRAWLED, b"mg": b"EN\r\n"}
+        for line, _ in fake.requests(sock):
+            lies = line.startswith(verb)
+            sock.sendall(answer.replace(b"%s", b"9" * 5000) if lies else answers[line.split()[0]])
+
+    fake = start_fake(lie, handshake=None)
+    text = servers(start([memcached], [fake]), "plan", code=1)
+    assert text.startswith("mclistd-cli: servers: ") and text.count("\n") == 1 and len(text) < 300
+
+
 @pytest.mark.memcacheds(3)
 def test_a_server_that_is_gone_is_taken_out(start, memcacheds):
     """Its lists are missing, and made anew; then it comes back with what it held."""
