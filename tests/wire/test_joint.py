@@ -54,6 +54,14 @@ def check(conn, names, contents, rng=None):
     assert each(conn, f"lgetx {keys}") == expected
 
 
+@pytest.mark.config(lists={"on_missing": "refuse"})
+def test_where_missing_lists_are_refused_an_empty_result_is_an_empty_list(conn):
+    assert conn.cmd("lset one a") == conn.cmd("lset two b") == b"STORED"
+    for line in ("linter one two", "ldiff one one"):
+        assert each(conn, line) == [("one", [])]
+    assert each(conn, "linter one none") == []
+
+
 def test_they_are_counted_as_reads_of_each_list(conn):
     for request, reads, writes in [
         ("lgetx a b", 2, 0),
