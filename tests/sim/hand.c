@@ -244,6 +244,21 @@ static enum outcome append_to_active(struct hand *h)
     return status == BE_STORED ? HAND_DONE : status == BE_NOT_STORED ? HAND_GOES_ON : HAND_FAILED;
 }
 
+/* Has it deleted in a sublist that is not the newest any more? That is lost where the sublist is
+ * just being merged with the next one (docs/dialects.md). */
+static bool deletes_late(const struct hand *h)
+{
+    struct sim_world *w = h->world;
+    char name[KEY_BYTES_MAX + 1];
+    struct slice key = slice_make(name, format_key(&w->format, h->call->list, FORMAT_KEY, 0, name));
+    const struct item *index =
+        store_find(cluster_store(&w->base.cluster, key), key, world_now(&w->base).wall_s);
+    uint64_t newest = 0;
+    return h->call->call.verb == LIST_DEL && index != NULL &&
+           index_newest(&w->format, slice_make(index->value->data, index->value->used), &newest) &&
+           newest != h->found;
+}
+
 static enum outcome append_to_newest(struct hand *h)
 {
     const struct format *f = &h->world->format;
@@ -289,8 +304,8 @@ static enum outcome append_to_newest(struct hand *h)
     block_unref(&items);
     if (status == BE_STORED) {
         bool done = h->step == 1;
-        h->step = h->step == 2 ? 6 : 5;
-        h->call->abandoned = !done; /* until it is sure */
+        h->step = done ? 0 : h->step == 2 ? 6 : 5;
+        h->call->abandoned = !done || deletes_late(h); /* else until it is sure */
         return done ? HAND_DONE : HAND_GOES_ON;
     }
     /* There, but not in an index: 3, then 4. In it, but not there: looked at again first. */

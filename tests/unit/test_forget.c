@@ -90,6 +90,26 @@ static void a_log_that_begins_as_before_is_not_the_same(void **state)
     assert_int_equal(s->call.number, 3);
 }
 
+/* A node of a cluster may lose what came behind the mark, and a client add the same once more. */
+static void what_is_added_behind_the_mark_stays(void **state)
+{
+    struct script *s = *state;
+    char marked[128], found[160];
+    script_submit(s, LIST_PURGE, NULL, 0);
+    find_head(s, HEAD, 1);
+    delete_items(s, BE_DELETED);
+    find_head(s, HEAD "+1:d", 2);
+    take_mark(s, HEAD "+1:d", "+1:a", marked, found);
+    find_head(s, found, 3);
+    delete_items(s, BE_DELETED);
+    find_head(s, found, 4);
+    (void)snprintf(found + strlen(found), sizeof found - strlen(found), "-1:b-1:c");
+    expect_write(s, found);
+    script_expect(s, BE_DELETE, "a", BE_DELETED, NULL);
+    script_expect_answer(s, LIST_OK);
+    assert_int_equal(s->call.number, 2);
+}
+
 /* As a delete asks for it: whether there was a name is another matter than how many are off. */
 static void a_list_that_has_to_be_there(void **state)
 {
@@ -128,6 +148,7 @@ int main(void)
         script_test(one_entry_clears_a_list_of_which_all_go),
         script_test(a_name_that_stays_is_not_written_again),
         script_test(a_log_that_begins_as_before_is_not_the_same),
+        script_test(what_is_added_behind_the_mark_stays),
         script_test(a_list_that_has_to_be_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

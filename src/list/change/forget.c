@@ -181,22 +181,19 @@ static enum progress before_step(struct engine *e, struct op_forget *f,
 }
 
 /* Does the head that was read now show all additions since before? Then *since is what was
- * appended. */
+ * appended, from the mark on: a node of a cluster may lose what came behind the mark, and a client
+ * add the same once more. */
 static bool shows_additions(const struct op_forget *f, struct slice *since)
 {
     const struct head *before = f->before, *now = f->now;
+    struct slice unused;
     *since = SLICE_NONE;
     if (now->cas == before->cas && now->epoch == before->epoch) {
         return true;
     }
-    if (!f->marked || !log_has_withdrawal(before->log, &f->mark) ||
-        !slice_starts_with(now->value, before->value) ||
-        !slice_starts_with(now->log, before->log)) {
-        return false;
-    }
-    *since = now->log;
-    (void)slice_take(since, before->log.len);
-    return true;
+    return f->marked && log_since_mark(before->log, &f->mark, &unused) &&
+           slice_starts_with(now->value, before->value) &&
+           log_since_mark(now->log, &f->mark, since);
 }
 
 /* ---- deciding ---- */

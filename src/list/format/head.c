@@ -618,10 +618,11 @@ bool announcement_is_dead(const struct announcement *announcement, int64_t now_s
     return age_s > grace_s || (grace_s != GRACE_NONE && -age_s > grace_s);
 }
 
-static bool find_announcement(struct slice log, const struct name *name, bool withdrawn)
+/* Takes what stands before it, and itself, off the log. */
+static bool find_announcement(struct slice *log, const struct name *name, bool withdrawn)
 {
     struct entry entry;
-    while ((void)pass_short(&log), entry_next(&log, &entry) == ENTRY_OK) {
+    while ((void)pass_short(log), entry_next(log, &entry) == ENTRY_OK) {
         struct announcement announcement;
         if (entry.op == ENTRY_ANNOUNCE && announcement_parse(entry.bytes, &announcement) &&
             name_equal(&announcement.range.name, name) &&
@@ -634,10 +635,17 @@ static bool find_announcement(struct slice log, const struct name *name, bool wi
 
 bool log_has_announcement(struct slice log, const struct name *name)
 {
-    return find_announcement(log, name, false);
+    return find_announcement(&log, name, false);
 }
 
 bool log_has_withdrawal(struct slice log, const struct name *name)
 {
-    return find_announcement(log, name, true);
+    return find_announcement(&log, name, true);
+}
+
+bool log_since_mark(struct slice log, const struct name *mark, struct slice *since)
+{
+    bool found = find_announcement(&log, mark, true);
+    *since = found ? log : SLICE_NONE;
+    return found;
 }

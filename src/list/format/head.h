@@ -242,5 +242,7 @@ struct name mark_append(struct block **b, struct rng *rng, int64_t now_s);
 bool log_has_announcement(struct slice log, const struct name *name);
 /* Does this log withdraw it? */
 bool log_has_withdrawal(struct slice log, const struct name *name);
+/* Does it hold that mark? Then *since is what was appended behind it; valid while the log is. */
+bool log_since_mark(struct slice log, const struct name *mark, struct slice *since);
 
 #endif
