@@ -52,6 +52,38 @@ static void test_a_compaction_in_between(void **state)
     }
 }
 
+/* Others fill the log beyond its limit. */
+static void fill_a(struct tx_test *t)
+{
+    char entry[220];
+    (void)snprintf(entry, sizeof entry, "+200:%0200d", 0);
+    for (unsigned i = 0; i < 6; i++) {
+        assert_int_equal(tx_write_raw(t, BE_APPEND, "a#", entry), BE_STORED);
+    }
+}
+
+/* Its intent is refused, and the log has no room by the time at which it is written by CAS: it
+ * waits for a compaction. */
+static void test_an_intent_that_was_refused_needs_room_again(void **state)
+{
+    struct tx_test *t = *state;
+    tx_make_lists(t);
+    tx_policy(&t->tx)->log_limit_bytes = 256;
+    tx_policy(&t->tx)->log_hard_limit_bytes = 1024;
+    t->fault = FAULT_NOT_STORED;
+    t->fault_at = t->hook_at = 2; /* behind two looks */
+    t->fault_count = 1;
+    t->hook = fill_a;
+    tx_submit_two(&t->tx);
+    while (tx_step(t, &t->tx)) {
+        const struct item *item = store_find(&t->store, SLICE_LIT("a#"), 0);
+        bool announced = memchr(item->value->data, '?', item->value->used) != NULL;
+        assert_true(!announced || item->value->used < 1024);
+    }
+    assert_int_equal(t->tx.call.status, LIST_OK);
+    assert_true(tx_has(t, "a", tx_x) && tx_has(t, "b", tx_y));
+}
+
 /* A fold that comes behind the commit takes away a transaction that is done, and leaves what stands
  * behind an undecided intent. */
 static void test_what_a_log_tells_of_a_commit(void **state)
@@ -85,6 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         tx_test(test_a_compaction_in_between),
+        tx_test(test_an_intent_that_was_refused_needs_room_again),
         cmocka_unit_test(test_what_a_log_tells_of_a_commit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -408,17 +408,21 @@ uint64_t list_log_bytes(const struct list *list)
     return size > list->header_bytes ? size - list->header_bytes : 0;
 }
 
-/* The longest value that the head's server stores, as far as known. */
-static uint64_t list_value_max(const struct list *list)
+uint64_t head_value_max(uint64_t item_size_max)
 {
     /* memcached takes no -I below 1k, whatever a server says of itself. */
     enum { ITEM_SIZE_LEAST = 1024 };
-    uint64_t max = list->item_size_max;
+    uint64_t max = item_size_max;
     if (max == 0) {
         return UINT64_MAX;
     }
     max = max < ITEM_SIZE_LEAST ? ITEM_SIZE_LEAST : max;
     return max > 2 * CONFIG_ITEM_REST_BYTES ? max - CONFIG_ITEM_REST_BYTES : max / 2;
+}
+
+static uint64_t list_value_max(const struct list *list)
+{
+    return head_value_max(list->item_size_max);
 }
 
 uint64_t list_log_hard_limit(const struct list *list)

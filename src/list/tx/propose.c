@@ -273,12 +273,26 @@ static void take_intent(struct engine *e, struct op_tx *o, struct tx_part *part)
     }
 }
 
+/* Is it to be written by CAS, behind a log that has grown too long since room was looked for? Then
+ * the transaction begins again, and waits for room. */
+static bool has_no_room_now(const struct op_tx *o, const struct tx_part *part)
+{
+    struct intent intent = intent_of(o, part);
+    return tx_was_refused(part) && part->head != NULL &&
+           !list_has_room(part->list, part->head, intent_size(&intent));
+}
+
 static bool send_intents(struct engine *e, struct op_tx *o, bool primary)
 {
     bool sent = false;
     for (size_t i = 0; i < o->part_count && tx_goes_on(o); i++) {
         struct tx_part *part = &o->parts[i];
-        if ((i == o->primary) == primary && !part->stored) {
+        if ((i == o->primary) != primary || part->stored) {
+            continue;
+        }
+        if (has_no_room_now(o, part)) {
+            o->state = TX_AGAIN;
+        } else {
             part->tries++;
             send_intent(e, o, part);
             sent = true;
