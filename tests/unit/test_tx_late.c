@@ -3,6 +3,8 @@
  * Transactions whose commit comes too late: another proxy has aborted them, and nothing is left of
  * that.
  */
+#include <stdio.h>
+
 #include "tx_party.h"
 
 #include "list/format/head.h"

@@ -7,6 +7,8 @@ import os
 import pathlib
 import re
 import resource
+import socket
+import struct
 import time
 
 import pytest
@@ -388,6 +390,16 @@ def test_a_slow_client(start_admin, memcached):
         assert worst_client(admin.daemon)["connections"] == "0"
         assert admin.samples()["mclistd_slow_clients", ()] == 0
     assert admin.samples()["mclistd_client_pauses_total", ()] > 0
+
+
+def test_a_slow_client_that_resets_its_connection_has_a_name(start_admin, memcached):
+    admin = start_admin([memcached], proxy={"slow_ms": 100})
+    with admin.daemon.conn() as slow:
+        assert slow.set("large", "x" * 1000000) == b"STORED"
+        slow.send("get large\r\n" * 30)
+        wait_until("that is long", lambda: int(worst_client(admin.daemon).get("unread_ms", "0")) > 200)
+        slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    admin.daemon.wait_for_log(rf"slow: client {HOST} left \d+ bytes of answers unread for \d+ ms")
 
 
 def test_a_client_on_a_unix_socket_has_a_name(start_admin, memcached, tmp_path):

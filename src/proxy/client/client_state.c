@@ -74,6 +74,14 @@ void client_destroy(struct client **slot)
     free(c);
 }
 
+static bool is_on_unix_socket(const struct client *c)
+{
+    struct sockaddr_storage address = {.ss_family = AF_UNIX};
+    socklen_t len = sizeof address;
+    (void)getsockname(c->fd, (struct sockaddr *)&address, &len);
+    return address.ss_family == AF_UNIX;
+}
+
 /* In that form, of host and port. */
 static const char *name_peer(const struct client *c, bool with_port, char *out, size_t cap)
 {
@@ -87,6 +95,9 @@ static const char *name_peer(const struct client *c, bool with_port, char *out, 
         getnameinfo((struct sockaddr *)&address, len, host, sizeof host, port, sizeof port,
                     NI_NUMERICHOST | NI_NUMERICSERV) == 0) {
         snprintf(out, cap, "%s%s%s", host, with_port ? " port " : "", with_port ? port : "");
+    } else if (!is_on_unix_socket(c)) { /* it has reset the connection */
+        snprintf(out, cap, "%s",
+                 c->lag.place != NULL ? c->lag.place->name : "that has reset its connection");
     } else if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_len) == 0 && peer.pid > 0) {
         snprintf(out, cap, "on a unix socket, process %ld of user %lu", (long)peer.pid,
                  (unsigned long)peer.uid);
