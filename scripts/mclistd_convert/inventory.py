@@ -50,6 +50,7 @@ class Inventory:
         self.stored, self.worlds, self.section = stored, worlds, section
         self.kinds = collections.defaultdict(dict)
         self.contents = {}
+        self.gaps = {}  # {key: name of a sublist that is not there, though the index has its number}
         self.stray_lists = set()  # of which items are where the proxies do not look for them
         self.owners = set()  # that were looked at since a part of theirs was found
         self.lock = threading.Lock()
@@ -260,7 +261,9 @@ class Inventory:
             return
         found = {name: copies}
         if self.section.dialect == "sublists":
-            found.update(self.stored.items(self.stored.parts(self.section, name)))
+            parts = self.stored.parts(self.section, name)
+            found.update(self.stored.items(parts))
+            self.gaps.update({name: part for part in parts if part not in found})
         self.note_list(name, found)
 
     def note_list(self, key, found):
@@ -343,6 +346,11 @@ class Inventory:
                 items = sum(self.contents.get(key, (0, ""))[0] for key in self.kinds[LIST])
                 more = f", {items} items" if kind == LIST and self.contents else ""
                 print(f"{len(self.kinds[kind])} {title}{more}")
+        gaps = sorted((key, part) for key, part in self.gaps.items() if key in self.kinds[LIST])
+        if gaps:
+            print(f"{len(gaps)} of the lists have an index with the number of a sublist that is not "
+                  f"there: it was emptied, or evicted, or is on a server that was not named (for "
+                  f"instance {shown(gaps[0][1])})")
 
     def print_not_lists(self):
         for kind in NOT_LISTS:

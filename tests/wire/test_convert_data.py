@@ -77,6 +77,18 @@ def test_a_sublist_without_its_index_is_named_and_kept(start_daemon, memcached):
         assert conn.lget(KEY) == [b"apple"]
 
 
+def test_a_sublist_that_is_gone_is_named(start_daemon, memcached):
+    """The list reads as if it had never been: once it is converted, nothing tells of that."""
+    daemon = start_daemon([memcached], config=sections("sublists"))
+    store(memcached, "sublists", "topic-whole", ["apple"])
+    put(memcached, **{"topic-part": "+0+1", "topic-part.1": "+plum"})
+    told = ("1 of the lists have an index with the number of a sublist that is not there: it was "
+            "emptied, or evicted, or is on a server that was not named (for instance topic-part.0)")
+    for more in (["--dry-run"], []):
+        assert told in convert([daemon], server(memcached), *more).stdout
+    assert told not in convert([daemon], server(memcached), "--allow-empty").stdout
+
+
 def test_a_list_whose_key_looks_like_a_sublist(start_daemon, memcached):
     daemon = start_daemon([memcached], config=sections("sublists"))
     store(memcached, "sublists", "topic-3.14", ["apple", "pear"])
