@@ -104,9 +104,11 @@ def test_the_other_servers_are_not_disturbed(conn, memcacheds):
 
 @pytest.mark.memcacheds(3)
 def test_a_list_of_a_dead_server_is_never_left_out_silently(conn, memcacheds):
-    keys = [f"list-{n}" for n in range(12)]
-    for key in keys:
-        conn.cmd(f"ladd {key} a")
+    keys = []
+    with memcacheds[0].conn() as first:
+        while len(keys) < 12 or not any(first.get(f"{key}#") for key in keys):
+            keys.append(f"list-{len(keys)}")
+            conn.cmd(f"ladd {keys[-1]} a")
     memcacheds[0].stop()
     conn.send(f"lget {' '.join(keys)}\r\nversion\r\n")
     while (line := conn.line()).startswith((b"VALUE ", b"a")):
