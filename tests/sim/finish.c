@@ -312,7 +312,7 @@ static void finish_dialect(struct sim_world *w)
 static void finish_list(struct sim_world *w, unsigned list)
 {
     struct sim_call *call = ask_again(w, choose_compactor(w), LIST_COMPACT, list);
-    bool damaged = w->oracle.list[list].damaged;
+    bool damaged = oracle_was_damaged(&w->oracle, call); /* it may have ended since */
     bool full = w->p.dialect == DIALECT_PAIRED && strstr(call->call.error, "no room") != NULL;
     if (call->call.status == LIST_SERVER_ERROR && !damaged && !full) {
         sim_violation("lcompact of a quiet list: %s", call->call.error);
