@@ -263,7 +263,9 @@ class Inventory:
         if self.section.dialect == "sublists":
             parts = self.stored.parts(self.section, name)
             found.update(self.stored.items(parts))
-            self.gaps.update({name: part for part in parts if part not in found})
+            gone = [part for part in parts if part not in found]
+            if gone:
+                self.gaps[name] = gone[0]
         self.note_list(name, found)
 
     def note_list(self, key, found):

@@ -42,14 +42,15 @@ def number_of(text):
     return int(text)
 
 
-def word_of(words, at):
+def word_at(words, at):
     """Of an answer that was split; None where it ends before."""
     return words[at] if at < len(words) else None
 
 
-def fields_of(words):
-    """{flag: number or token} of an answer to a meta command."""
-    return {word[:1]: word[1:] for word in words}
+def numbers_of(words, flags):
+    """What an answer to a meta command has behind these flags, as number_of."""
+    found = {word[:1]: word[1:] for word in words}
+    return [number_of(found.get(flag)) for flag in flags]
 
 
 def address_fault(text):
@@ -164,14 +165,14 @@ class Connection:
         text, version = b"", None
         while (line := self.line()) != b"END":
             words = line.split(b" ")
-            text, version = self.data(word_of(words, 3)), words[4:]
+            text, version = self.data(word_at(words, 3)), words[4:]
         return text, version
 
     def items(self):
         """The answer to lgetb."""
         found = []
         while (line := self.line()) != b"END":
-            found.append(self.data(word_of(line.split(b" "), 2)))
+            found.append(self.data(word_at(line.split(b" "), 2)))
         return found
 
 
@@ -223,8 +224,8 @@ class Server(Connection):
             return None
         if words[0] != b"VA":
             raise Answer(f"mg: {shown(b' '.join(words))}")
-        value, found = self.data(word_of(words, 1)), fields_of(words[2:])
-        return Item(value, *(number_of(found.get(flag)) for flag in (b"f", b"t", b"c")))
+        value = self.data(word_at(words, 1))
+        return Item(value, *numbers_of(words[2:], [b"f", b"t", b"c"]))
 
     def items_of(self, keys):
         """Yields (key, Item or None)."""

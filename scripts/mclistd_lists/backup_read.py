@@ -5,7 +5,7 @@ import tempfile
 import time
 
 from mclistd_convert.prefix import unescaped
-from mclistd_convert.wire import Answer, number_of, word_of
+from mclistd_convert.wire import Answer, number_of, word_at
 
 BODY_IN_MEMORY = 1 << 20  # larger lists go through a file without a name
 TRIES = 8                 # of a list that others change while it is read
@@ -17,7 +17,7 @@ TOO_LARGE = "max_answer_bytes"
 def streamed(connection):
     """Yields the items of an answer to lgetb, one at a time."""
     while (line := connection.line()) != b"END":
-        yield connection.data(word_of(line.split(b" "), 2))
+        yield connection.data(word_at(line.split(b" "), 2))
 
 
 def number_or_none(connection):

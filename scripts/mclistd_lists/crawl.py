@@ -5,7 +5,7 @@ a bounded rate, so that memcached does not take the reading for use."""
 import time
 
 from mclistd_convert.stored import names_on
-from mclistd_convert.wire import AT_ONCE, Answer, Server, fields_of, meta, number_of, shown, word_of
+from mclistd_convert.wire import AT_ONCE, Answer, Server, meta, number_of, numbers_of, shown, word_at
 
 PASSES_MAX = 3  # of a crawler, where new items come all the time
 # What memcached adds to an item's key and value: a header with a CAS number, a zero, a line's end.
@@ -85,10 +85,8 @@ class Memcached:
             return None
         if words[0] not in (b"VA", b"HD"):
             raise Answer(f"mg: {shown(b' '.join(words))}")
-        value = self.server.data(word_of(words, 1)) if words[0] == b"VA" else None
-        found = fields_of(words[1 if value is None else 2 :])
-        size, flags, _ = (number_of(found.get(flag)) for flag in (b"s", b"f", b"c"))
-        return Value(value, size, flags, found[b"c"])
+        value = self.server.data(word_at(words, 1)) if words[0] == b"VA" else None
+        return Value(value, *numbers_of(words[1 if value is None else 2 :], [b"s", b"f", b"c"]))
 
     def read(self, keys, with_value=True):
         """Yields (key, Value or None)."""

@@ -8,7 +8,7 @@ import time
 
 from mclistd_convert.names import NATIVE_HEAD, NATIVE_SUBLIST
 from mclistd_convert.stored import names_on
-from mclistd_convert.wire import ITEM_KEY, Answer, Connection, Refused, Server, number_of, shown
+from mclistd_convert.wire import ITEM_KEY, Answer, Connection, Refused, Server, shown
 from mclistd_lists.crawl import Memcached, Pace
 
 AT_ONCE = 64
@@ -167,7 +167,7 @@ class Remains:
         if time.monotonic() - self.checked > self.CHECK_S:
             self.check()
             self.checked = time.monotonic()
-        self.removed += not remove or server.delete(key, number_of(value.cas))
+        self.removed += not remove or server.delete(key, value.cas)
 
 
 class Progress:

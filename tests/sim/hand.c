@@ -248,15 +248,11 @@ static enum outcome append_to_active(struct hand *h)
  * just being merged with the next one (docs/dialects.md). */
 static bool deletes_late(const struct hand *h)
 {
-    struct sim_world *w = h->world;
-    char name[KEY_BYTES_MAX + 1];
-    struct slice key = slice_make(name, format_key(&w->format, h->call->list, FORMAT_KEY, 0, name));
-    const struct item *index =
-        store_find(cluster_store(&w->base.cluster, key), key, world_now(&w->base).wall_s);
+    const struct format *f = &h->world->format;
+    int64_t now_s = world_now(&h->world->base).wall_s;
+    struct slice index = format_value(f, h->call->list, FORMAT_KEY, 0, now_s);
     uint64_t newest = 0;
-    return h->call->call.verb == LIST_DEL && index != NULL &&
-           index_newest(&w->format, slice_make(index->value->data, index->value->used), &newest) &&
-           newest != h->found;
+    return h->call->call.verb == LIST_DEL && index_newest(f, index, &newest) && newest != h->found;
 }
 
 static enum outcome append_to_newest(struct hand *h)

@@ -71,21 +71,29 @@ static void take_mark(struct script *s, const char *log, const char *behind, cha
     rig_answer(&s->rig, mark, BE_STORED, NULL, -1);
 }
 
+/* The head is read anew, behind a mark of the proxy's, behind which others append `came`; once the
+ * items are deleted it is read with that CAS number, and these names are taken off. */
+static void purge_behind_a_mark(struct script *s, const char *came, uint64_t cas, const char *off)
+{
+    char marked[128], found[160], written[200];
+    script_submit(s, LIST_PURGE, NULL, 0);
+    find_head(s, HEAD, 1);
+    delete_items(s, BE_DELETED);
+    find_head(s, HEAD "+1:d", 2);
+    take_mark(s, HEAD "+1:d", came, marked, found);
+    find_head(s, found, 3);
+    delete_items(s, BE_DELETED);
+    find_head(s, found, cas);
+    (void)snprintf(written, sizeof written, "%s%s", found, off);
+    expect_write(s, written);
+}
+
 /* A log that begins as before may be another one: a fold in place, or a list made anew. So what was
  * added meanwhile is known only behind a mark. */
 static void a_log_that_begins_as_before_is_not_the_same(void **state)
 {
     struct script *s = *state;
-    char marked[128], written[160];
-    script_submit(s, LIST_PURGE, NULL, 0);
-    find_head(s, HEAD, 1);
-    delete_items(s, BE_DELETED);
-    find_head(s, HEAD "+1:d", 2);
-    take_mark(s, HEAD "+1:d", "-1:a-1:b-1:c", marked, written);
-    find_head(s, marked, 3);
-    delete_items(s, BE_DELETED);
-    find_head(s, marked, 3);
-    expect_write(s, written);
+    purge_behind_a_mark(s, "", 3, "-1:a-1:b-1:c");
     script_expect_answer(s, LIST_OK);
     assert_int_equal(s->call.number, 3);
 }
@@ -94,17 +102,7 @@ static void a_log_that_begins_as_before_is_not_the_same(void **state)
 static void what_is_added_behind_the_mark_stays(void **state)
 {
     struct script *s = *state;
-    char marked[128], found[160];
-    script_submit(s, LIST_PURGE, NULL, 0);
-    find_head(s, HEAD, 1);
-    delete_items(s, BE_DELETED);
-    find_head(s, HEAD "+1:d", 2);
-    take_mark(s, HEAD "+1:d", "+1:a", marked, found);
-    find_head(s, found, 3);
-    delete_items(s, BE_DELETED);
-    find_head(s, found, 4);
-    (void)snprintf(found + strlen(found), sizeof found - strlen(found), "-1:b-1:c");
-    expect_write(s, found);
+    purge_behind_a_mark(s, "+1:a", 4, "-1:b-1:c");
     script_expect(s, BE_DELETE, "a", BE_DELETED, NULL);
     script_expect_answer(s, LIST_OK);
     assert_int_equal(s->call.number, 2);

@@ -186,12 +186,11 @@ static enum progress before_step(struct engine *e, struct op_forget *f,
 static bool shows_additions(const struct op_forget *f, struct slice *since)
 {
     const struct head *before = f->before, *now = f->now;
-    struct slice unused;
     *since = SLICE_NONE;
     if (now->cas == before->cas && now->epoch == before->epoch) {
         return true;
     }
-    return f->marked && log_since_mark(before->log, &f->mark, &unused) &&
+    return f->marked && log_has_withdrawal(before->log, &f->mark) &&
            slice_starts_with(now->value, before->value) &&
            log_since_mark(now->log, &f->mark, since);
 }

@@ -412,11 +412,10 @@ uint64_t head_value_max(uint64_t item_size_max)
 {
     /* memcached takes no -I below 1k, whatever a server says of itself. */
     enum { ITEM_SIZE_LEAST = 1024 };
-    uint64_t max = item_size_max;
-    if (max == 0) {
+    if (item_size_max == 0) {
         return UINT64_MAX;
     }
-    max = max < ITEM_SIZE_LEAST ? ITEM_SIZE_LEAST : max;
+    uint64_t max = item_size_max < ITEM_SIZE_LEAST ? ITEM_SIZE_LEAST : item_size_max;
     return max > 2 * CONFIG_ITEM_REST_BYTES ? max - CONFIG_ITEM_REST_BYTES : max / 2;
 }
 
