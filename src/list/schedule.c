@@ -341,7 +341,7 @@ const char *schedule_wait_reason(const struct list *list, const struct list_call
         return list->cap.max != 0 && list->folded_bytes > list_log_hard_limit(list) / 2
                    ? "list log full, nothing done: max_items is too much for "
                      "log_hard_limit_bytes, or for the server's -I"
-                   : "list log full, nothing done: compaction is behind, try again";
+                   : LIST_LOG_FULL;
     }
     return NULL;
 }

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "list/format/intent.h"
 #include "world.h"
 
 struct victims {
@@ -71,6 +72,47 @@ void fault_disk_fills(struct sim_world *w)
             move_to_disk(w, server, victims.keys[i]);
         }
     }
+}
+
+/* Decisions on what is not there, which mean nothing, up to some dozens of bytes before the end of
+ * what the server takes. */
+static struct block *filling(struct sim_world *w, const struct store *store, size_t used)
+{
+    size_t left = (size_t)rng_below(&w->rng, 90);
+    struct block *b = block_new(64);
+    struct name name;
+    while (store_takes(store, used + b->used + left)) {
+        name_fresh(&name, &w->rng);
+        decision_append(&b, &name, DECISION_ABORT);
+    }
+    return b;
+}
+
+/* What many proxies have sent to a server that stood still arrives at once: each has left room for
+ * its own changes alone. */
+static void fill(struct sim_world *w, unsigned list)
+{
+    struct message m = {.list = (int)list, .purpose.kind = PURPOSE_COMPACT};
+    struct list_request *r = &m.flight.request;
+    struct slice key = slice_of(w->oracle.list[list].head_key);
+    struct store *store = cluster_store(&w->base.cluster, key);
+    const struct item *item = store_find(store, key, world_now(&w->base).wall_s);
+    if (item == NULL || !slice_starts_with(item_value(item), SLICE_LIT("^1")) ||
+        slice_starts_with(item_value(item), SLICE_LIT("^1 >"))) {
+        return;
+    }
+    struct block *value = filling(w, store, item_value(item).len);
+    memcpy(r->key, key.p, key.len);
+    request_set_key(r, key.len);
+    r->be.verb = BE_APPEND;
+    r->be.value = slice_make(value->data, value->used);
+    m.flight.server = (unsigned)(store - w->base.stores);
+    message_before(w, &m);
+    flight_execute(&w->base, &m.flight);
+    trace(&w->base, "s%u has %.*s filled with %u bytes: %s", m.flight.server, SLICE_ARGS(key),
+          (unsigned)value->used, be_status_name(m.flight.reply.status));
+    message_executed(w, &m);
+    block_unref(&value);
 }
 
 static void restart(struct sim_world *w, unsigned server)
@@ -206,6 +248,8 @@ static void harm_store(struct sim_world *w, enum fault fault, unsigned server)
         restart(w, server);
     } else if (fault == FAULT_DISK) {
         move_to_disk(w, server, any_key(w, server));
+    } else if (fault == FAULT_FULL) {
+        fill(w, (unsigned)rng_below(&w->rng, w->p.lists));
     } else if (fault == FAULT_STALL) {
         stall(w, server);
     } else if (fault == FAULT_FAILOVER) {

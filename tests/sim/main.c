@@ -36,7 +36,7 @@ static const char crowd[] =
 /* Transactions that meet in few lists of few items, in the worlds of all seeds. */
 static const char transactions[] =
     "txs=75 lists=4 items=5 growth=0 clients=6 log_limit=512 log_hard_limit=8192 "
-    "item_size_max=1048576 leases=0 timed=0 max_items=0 purges=0 touches=0 ttl_s=0 ttl_renew=0 "
+    "item_size_max=18432 leases=0 timed=0 max_items=0 purges=0 touches=0 ttl_s=0 ttl_renew=0 "
     "expiry_s=0 expiries=0 history=0 only_adds=0";
 /* Servers that tell no times to live; every second one in the worlds of odd seeds. What is given a
  * time by others loses it there. */

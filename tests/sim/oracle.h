@@ -98,6 +98,7 @@ struct purpose {
     } kind;
     bool clears;         /* PURPOSE_COMPACT: drops all content */
     bool may_remove;     /* PURPOSE_COMPACT: an ldrop, or a damaged list is given up */
+    bool settles;        /* PURPOSE_COMPACT, PURPOSE_TX: it may take intents off that it decides */
     size_t stored_bytes; /* PURPOSE_PURGE: of what the write replaces */
     struct sim_call **calls;
     size_t count;

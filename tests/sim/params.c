@@ -401,6 +401,20 @@ static void mix_turns(struct params *p)
     p->timed = p->leases = p->purges = false;
 }
 
+/* By an own draw. */
+static void mix_full(struct params *p)
+{
+    enum { SMALL = 4096, LARGE = 18432 };
+    struct rng rng;
+    rng_init_seed(&rng, p->seed * 413158511);
+    bool small = p->item_size_max <= LARGE || p->max_items == 0;
+    if (p->dialect != DIALECT_NATIVE || p->fault_us == 0 || !small || rng_below(&rng, 4) > 0) {
+        return;
+    }
+    p->faults[FAULT_FULL] = 2;
+    p->item_size_max = p->item_size_max <= LARGE ? p->item_size_max : SMALL;
+}
+
 void params_of_seed(struct params *p, uint64_t seed, enum list_dialect dialect)
 {
     struct rng rng;
@@ -435,6 +449,7 @@ void params_of_seed(struct params *p, uint64_t seed, enum list_dialect dialect)
     mix_txs(p);
     mix_turns(p);
     mix_stale(p);
+    mix_full(p);
 }
 
 /* ---- by name ---- */
@@ -526,6 +541,7 @@ static const struct param table[] = {
     FAULT("restarts", FAULT_RESTART),
     FAULT("disk", FAULT_DISK),
     FAULT("shortages", FAULT_SHORTAGE),
+    FAULT("full", FAULT_FULL),
     FAULT("stalls", FAULT_STALL),
     FAULT("failovers", FAULT_FAILOVER),
     FAULT("moves", FAULT_MOVE),

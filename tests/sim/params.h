@@ -25,6 +25,7 @@ enum fault {
     FAULT_RESTART,
     FAULT_DISK,     /* an item moves to disk */
     FAULT_SHORTAGE, /* a server has no memory, or refuses, for a while */
+    FAULT_FULL,     /* a head is filled to its last bytes */
     FAULT_STALL,    /* a server answers nothing for a while */
     FAULT_FAILOVER, /* a replica takes a node's place: nodes.h */
     FAULT_MOVE,     /* a vBucket of a node moves */

@@ -176,6 +176,7 @@ static void find_purpose(struct message *m, struct op *op, uint64_t tag)
         purpose->kind = PURPOSE_COMPACT; /* without an intent: what settles asks a node for proof */
     } else {
         find_tx(m, op); /* a transaction, or what settles them: no content changes by that */
+        purpose->settles = verb == BE_CAS;
     }
 }
 

@@ -287,12 +287,38 @@ static void arrive(struct oracle *o, unsigned list, const struct txlog_intent *f
     tail->there[tail->there_count++] = tx;
 }
 
-/* The log does not hold its intent any more. */
-static void depart(struct oracle *o, unsigned list, struct tx *tx, bool lost)
+/* What decides intents of an item that is full takes them off the log. The primary's is aborted by
+ * that, or done. What the primary was lost with, another list may have been told as one or the
+ * other: its content tells. */
+static void depart_settled(struct oracle *o, unsigned list, struct tx *tx, int64_t now_s)
 {
     struct tx_part *part = tx_part_of(tx, list);
-    bool is_primary = part == &tx->parts[0];
+    struct ids expected = {0}, items = {0};
+    struct stored stored;
+    if (part == &tx->parts[0] && tx->fate == COMMITTED && !tx->done) {
+        finish(tx);
+    } else if (part == &tx->parts[0] && tx->fate == OPEN) {
+        abort_tx(o, tx);
+    } else if (tx->forgotten && tx_fate_in(tx, part) == OPEN) {
+        settle_part(tx, part, TXLOG_ABORTED);
+        (void)tx_replay(o, list, NULL, &expected);
+        oracle_decode(o, list, now_s, &items, &stored);
+        part->local = ids_equal(&expected, &items) ? ABORTED : COMMITTED;
+        ids_fini(&expected);
+        ids_fini(&items);
+    }
+}
+
+/* The log does not hold its intent any more. */
+static void depart(struct oracle *o, unsigned list, struct tx *tx, const struct purpose *purpose,
+                   int64_t now_s)
+{
+    struct tx_part *part = tx_part_of(tx, list);
+    bool is_primary = part == &tx->parts[0], lost = purpose == NULL;
     part->is_there = false;
+    if (!lost && purpose->settles) {
+        depart_settled(o, list, tx, now_s);
+    }
     if (!lost && tx_fate_in(tx, part) == OPEN) {
         tx_wrong(tx, list, "its intent was taken off the log before it was decided");
     }
@@ -311,7 +337,8 @@ static void depart(struct oracle *o, unsigned list, struct tx *tx, bool lost)
     }
 }
 
-static void take_off(struct oracle *o, unsigned list, const struct txlog *txlog, bool lost)
+static void take_off(struct oracle *o, unsigned list, const struct txlog *txlog,
+                     const struct purpose *purpose, int64_t now_s)
 {
     struct tail *tail = &o->txs->tails[list];
     for (size_t i = 0; i < tail->there_count;) {
@@ -323,7 +350,7 @@ static void take_off(struct oracle *o, unsigned list, const struct txlog *txlog,
         tail->there_count--;
         memmove(&tail->there[i], &tail->there[i + 1],
                 (tail->there_count - i) * sizeof *tail->there);
-        depart(o, list, tx, lost);
+        depart(o, list, tx, purpose, now_s);
     }
 }
 
@@ -350,8 +377,8 @@ static void take_intent(struct oracle *o, unsigned list, const struct txlog_inte
     }
 }
 
-static void look(struct oracle *o, unsigned list, const struct purpose *purpose, bool lost,
-                 int64_t now_s)
+/* purpose: of what has changed it; NULL: it was lost. */
+static void look(struct oracle *o, unsigned list, const struct purpose *purpose, int64_t now_s)
 {
     struct slice key = slice_of(o->list[list].head_key), own = slice_of(o->list[list].key);
     const struct item *item = cluster_head(&o->cluster, key, now_s);
@@ -364,7 +391,7 @@ static void look(struct oracle *o, unsigned list, const struct purpose *purpose,
     if (item != NULL && (head == NULL || !txlog_read(&txlog, log, own, head->max > 0))) {
         sim_violation("L%u: its log is malformed", list);
     }
-    take_off(o, list, &txlog, lost);
+    take_off(o, list, &txlog, purpose, now_s);
     for (size_t i = 0; i < txlog.count; i++) {
         take_intent(o, list, &txlog.intents[i], purpose);
     }
@@ -406,14 +433,14 @@ void txs_changed(struct oracle *o, unsigned list, const struct purpose *purpose,
     for (size_t i = 0; tail->count > 0 && blind && i < purpose->count; i++) {
         tx_push_op(o, list, (struct tail_op){.call = purpose->calls[i]});
     }
-    look(o, list, purpose, false, now_s);
+    look(o, list, purpose, now_s);
 }
 
 void txs_lost(struct oracle *o, unsigned list, int64_t now_s)
 {
     if (o->txs != NULL) {
         o->txs->tails[list].count = 0;
-        look(o, list, NULL, true, now_s);
+        look(o, list, NULL, now_s);
     }
 }
 

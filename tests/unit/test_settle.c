@@ -261,28 +261,55 @@ static void test_a_head_that_takes_no_appends_is_written_anew(void **state)
     script_expect(s, BE_GET, "first#", BE_HIT, "^1\n" FIRST(T));
     expect_append(s, "first#", ABORTS(T), BE_NOT_STORED);
     script_expect(s, BE_GET, "first#", BE_HIT, "^1\n" FIRST(T));
-    expect_cas(s, "first#", "^1\n" FIRST(T) ABORTS(T), BE_EXISTS);
+    expect_cas(s, "first#", "^1\n", BE_EXISTS);
     script_expect(s, BE_GET, "first#", BE_HIT, "^1\n" FIRST(T) "+1:z");
-    expect_cas(s, "first#", "^1\n" FIRST(T) "+1:z" ABORTS(T), BE_STORED);
-    script_expect(s, BE_GET, "first#", BE_HIT, "^1\n" FIRST(T) "+1:z" ABORTS(T));
+    expect_cas(s, "first#", "^1\n+1:z", BE_STORED);
+    script_expect(s, BE_GET, "first#", BE_HIT, "^1\n+1:z");
     expect_append(s, "k#", ABORTS(T), BE_NOT_STORED);
     script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a" INTENT(T));
-    expect_cas(s, "k#", "^1\n+1:a" INTENT(T) ABORTS(T), BE_STORED);
-    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a" INTENT(T) ABORTS(T));
+    expect_cas(s, "k#", "^1\n+1:a", BE_STORED);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a");
     expect_count(s, 1);
     /* Both are gone when they are to be written. */
     read_list(s, "^1\n+1:a" INTENT(T));
     script_expect(s, BE_GET, "first#", BE_HIT, "^1\n" FIRST(T));
     expect_append(s, "first#", ABORTS(T), BE_NOT_STORED);
     script_expect(s, BE_GET, "first#", BE_HIT, "^1\n" FIRST(T));
-    expect_cas(s, "first#", "^1\n" FIRST(T) ABORTS(T), BE_NOT_FOUND);
+    expect_cas(s, "first#", "^1\n", BE_NOT_FOUND);
     script_expect(s, BE_GET, "first#", BE_MISS, NULL);
     expect_append(s, "k#", ABORTS(T), BE_NOT_STORED);
     script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a" INTENT(T));
-    expect_cas(s, "k#", "^1\n+1:a" INTENT(T) ABORTS(T), BE_NOT_FOUND);
+    expect_cas(s, "k#", "^1\n+1:a", BE_NOT_FOUND);
     script_expect(s, BE_GET, "k#", BE_MISS, NULL);
     script_expect(s, BE_GET, "k#", BE_MISS, NULL);
     script_expect_done(s, LIST_MISSING);
+}
+
+/* An item that is full takes what is shorter: a commit stands in its list as what it changes. */
+static void test_a_full_head_is_told_of_a_commit(void **state)
+{
+    struct script *s = *state;
+    static const char full[] = "^1\n+1:a" INTENT(T) "-1:a" INTENT(U) "+1:c";
+    read_list(s, full);
+    script_expect(s, BE_GET, "first#", BE_HIT, "^1\n" FIRST(T) FIRST(U) COMMITS(U) COMMITS(T));
+    expect_append(s, "k#", COMMITS(T) COMMITS(U), BE_TOO_LARGE);
+    script_expect(s, BE_GET, "k#", BE_HIT, full);
+    expect_cas(s, "k#", "^1\n+1:a+1:b-1:a+1:b+1:c", BE_STORED);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b-1:a+1:b+1:c");
+    expect_count(s, 2);
+}
+
+/* Not even that: the server takes less than it did. */
+static void test_a_full_head_that_stays_as_it_is(void **state)
+{
+    struct script *s = *state;
+    s->rig.config->transaction_patience_ms = 0;
+    read_list(s, "^1\n+1:a" INTENT(T));
+    script_expect(s, BE_GET, "first#", BE_HIT, "^1\n" FIRST(T));
+    expect_append(s, "first#", ABORTS(T), BE_NOT_STORED);
+    script_expect(s, BE_GET, "first#", BE_HIT, "^1\n" FIRST(T));
+    expect_cas(s, "first#", "^1\n", BE_TOO_LARGE);
+    expect_error(s, "backend out of memory");
 }
 
 static void test_decisions_that_cannot_be_written_are_errors(void **state)
@@ -303,7 +330,7 @@ static void test_decisions_that_cannot_be_written_are_errors(void **state)
     expect_append(s, "first#", ABORTS(T), BE_NOT_STORED);
     for (unsigned i = 0; i < 3; i++) {
         script_expect(s, BE_GET, "first#", BE_HIT, "^1\n" FIRST(T));
-        expect_cas(s, "first#", "^1\n" FIRST(T) ABORTS(T), BE_EXISTS);
+        expect_cas(s, "first#", "^1\n", BE_EXISTS);
     }
     script_expect(s, BE_GET, "first#", BE_HIT, "^1\n" FIRST(T));
     expect_error(s, "busy: changes of several lists are under way on this list");
@@ -569,6 +596,8 @@ int main(void)
         script_test(test_a_primary_is_settled_by_its_own_log),
         script_test(test_lost_answers_are_looked_at),
         script_test(test_a_head_that_takes_no_appends_is_written_anew),
+        script_test(test_a_full_head_is_told_of_a_commit),
+        script_test(test_a_full_head_that_stays_as_it_is),
         script_test(test_decisions_that_cannot_be_written_are_errors),
         script_test(test_several_intents_are_settled_together),
         script_test(test_ever_new_intents_end_in_busy),

@@ -184,7 +184,7 @@ static struct block *copy_value(struct slice first, struct slice second)
     return b;
 }
 
-static bool fits(const struct store *store, size_t bytes)
+bool store_takes(const struct store *store, size_t bytes)
 {
     uint64_t max = store->small_max != 0 ? store->small_max : store->caps.item_size_max;
     return bytes + ITEM_OVERHEAD <= max;
@@ -196,11 +196,11 @@ static enum be_status write_value(struct store *store, const struct be_operation
     if ((r->verb == BE_ADD && *at != NULL) || (r->verb == BE_REPLACE && *at == NULL)) {
         return BE_NOT_STORED;
     }
-    if (!fits(store, r->value.len) || store->out_of_memory) {
+    if (!store_takes(store, r->value.len) || store->out_of_memory) {
         if (r->verb == BE_SET && *at != NULL && store->vbuckets == NULL) {
             remove_at(store, at); /* as the real one does */
         }
-        return fits(store, r->value.len) ? BE_NO_MEMORY : BE_TOO_LARGE;
+        return store_takes(store, r->value.len) ? BE_NO_MEMORY : BE_TOO_LARGE;
     }
     if (r->verb == BE_CAS && *at == NULL) {
         return BE_NOT_FOUND;
@@ -224,7 +224,7 @@ static enum be_status extend(struct store *store, const struct be_operation *r, 
                              int64_t now_s)
 {
     if (item != NULL && store->vbuckets != NULL) {
-        if (!fits(store, item->value->used + r->value.len)) {
+        if (!store_takes(store, item->value->used + r->value.len)) {
             return BE_TOO_LARGE;
         }
         if (store->out_of_memory) {
@@ -235,7 +235,7 @@ static enum be_status extend(struct store *store, const struct be_operation *r, 
         return BE_EXISTS;
     }
     if (item == NULL || item->on_disk || store->out_of_memory ||
-        !fits(store, item->value->used + r->value.len)) {
+        !store_takes(store, item->value->used + r->value.len)) {
         return BE_NOT_STORED;
     }
     struct slice old = item_value(item);

@@ -53,6 +53,8 @@ struct store {
 
 void store_init(struct store *store, uint64_t item_size_max, const char *name);
 void store_fini(struct store *store);
+/* Does it take a value of so many bytes? */
+bool store_takes(const struct store *store, size_t bytes);
 /* Forgets all items; CAS numbers go on. */
 void store_clear(struct store *store);
 /* Forgets all items; CAS numbers start again. */

@@ -50,7 +50,7 @@ bool cas_has_room(struct engine *e, struct op_cas *x)
     }
     if (x->op.list->head_full) {
         metric_inc(e->metrics, METRIC_list_log_full);
-        cas_fail(e, x, "list log full, nothing done: compaction is behind, try again");
+        cas_fail(e, x, LIST_LOG_FULL);
         return false;
     }
     TAILQ_FOREACH(call, &x->calls, link)

@@ -286,6 +286,7 @@ static void take_announced(struct op_put *p, const struct op_event *event)
     p->writer.announced = event->status == BE_STORED;
     p->writer.conflict = write_was_refused(event->status);
     p->writer.no_memory = op_found_no_memory(event);
+    p->writer.is_full = event->status == BE_TOO_LARGE;
     if (!p->writer.announced && !p->writer.conflict) {
         op_error_text(event, p->error);
     }
@@ -371,7 +372,9 @@ static enum progress put_begin_step(struct engine *e, struct op_put *p,
         CO_CALL(co, announce_step(e, &p->writer, &p->head, event, "announcing a put"));
         p->lost = p->writer.announced && (!put_is_announced(p) || put_is_absent(p));
     }
-    if (!put_may_write(p) && !p->writer.conflict) {
+    if (!put_may_write(p) && p->writer.is_full) {
+        lists_wish(&e->lists, p->op.list, WISH_COMPACT, NULL); /* the log leaves the head by that */
+    } else if (!put_may_write(p) && !p->writer.conflict) {
         metric_add(e->metrics, METRIC_list_out_of_memory, p->writer.no_memory);
         put_fail(e, p, p->error);
     }
@@ -401,19 +404,10 @@ static bool writing_over(const struct op_put *p)
     return p->whole || p->call == NULL || p->lost || writer_failed(&p->writer);
 }
 
-/* Has the run half the age at which others sweep it? */
-static bool is_old(const struct engine *e, const struct op_put *p)
-{
-    int64_t age_s = e->now.wall_s - p->writer.announcement.created_s;
-    int64_t grace_s = p->op.list->policy->announcement_grace_s;
-    return age_s > 0 && age_s >= grace_s / 2;
-}
-
-/* Ends the call when a run that is not announced has half the age at which scripts/sweep takes it
- * for one that no proxy will ever name. */
+/* Ends the call when a run that is not announced is too old to be named. */
 static void put_check_age(struct engine *e, struct op_put *p)
 {
-    if (p->is_long && p->unannounced && is_old(e, p)) {
+    if (p->is_long && p->unannounced && writer_is_old(e, &p->writer)) {
         put_fail(e, p,
                  "nothing done: filling a missing list took longer than half of "
                  "announcement_grace_s");
@@ -463,14 +457,14 @@ static enum progress put_write_step(struct engine *e, struct op_put *p,
     struct co *co = &p->op.co;
     CO_BEGIN(co);
     while (!writing_over(p)) {
-        if (is_old(e, p) && p->op.due == 0) {
+        if (writer_is_old(e, &p->writer) && p->op.due == 0) {
             CO_CALL(co, announce_again_step(e, p, event));
             continue;
         }
-        if (!is_old(e, p)) {
+        if (!writer_is_old(e, &p->writer)) {
             write_some(e, p);
         }
-        if (p->op.due >= WRITES_MAX || is_old(e, p)) {
+        if (p->op.due >= WRITES_MAX || writer_is_old(e, &p->writer)) {
             CO_AWAIT(co, "writing sublists");
             writer_take_reply(&p->writer, event);
         } else if (!p->whole) {
@@ -824,10 +818,12 @@ static enum progress put_step(struct engine *e, struct op *op, const struct op_e
         CO_CALL(co, store_step(e, p, event));
     } while (p->call != NULL && p->again && p->computed < COMPUTED_MAX);
     if (p->call != NULL) {
-        metric_inc(e->metrics, METRIC_list_busy);
+        metric_inc(e->metrics, p->writer.is_full ? METRIC_list_log_full : METRIC_list_busy);
         put_fail(e, p,
-                 p->again ? "busy, nothing done: other writers were faster each time"
-                          : "busy, nothing done: other proxies swept what was being written");
+                 p->again            ? "busy, nothing done: other writers were faster each time"
+                 : p->writer.is_full ? LIST_LOG_FULL
+                                     : "busy, nothing done: other proxies swept what was being "
+                                       "written");
     }
     if (p->computes) {
         CO_CALL(co, joint_tidy_step(e, &p->joint, event));

@@ -412,7 +412,7 @@ static bool log_full(struct engine *e, struct op_round *round)
         return false;
     }
     metric_inc(e->metrics, METRIC_list_log_full);
-    fail_writes(e, round, "list log full, nothing done: compaction is behind, try again");
+    fail_writes(e, round, LIST_LOG_FULL);
     return true;
 }
 

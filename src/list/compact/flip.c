@@ -15,6 +15,10 @@
  * and the log that was folded, whatever was appended to that. This worker's own appends wait from
  * before 1 until after 3, so that they cannot starve the CAS. They do not wait for a flip that has
  * become needless: where the head behind 1 shows that another proxy has flipped the log, it ends.
+ *
+ * An item that is full takes no announcement: many proxies have appended at once. Then nothing is
+ * announced, and the CAS is made of the very head that was read before 2, within half of
+ * announcement_grace_s, or not at all. A crash leaves the names to scripts/sweep.
  */
 #include "list/compact/compact.h"
 #include "list/content/view.h"
@@ -84,11 +88,24 @@ static bool is_needless(const struct op_compact *c)
            head_front_bytes(c->head) <= list_log_limit(c->op.list);
 }
 
+/* May a run be named in the head that was read last? */
+static bool may_name(const struct engine *e, const struct op_compact *c)
+{
+    const struct head *head = c->head, *folded = c->folded;
+    if (!c->writer.is_full) {
+        return head_announces(head, &c->writer.announcement.range.name);
+    }
+    return head->cas == folded->cas && head->epoch == folded->epoch &&
+           !writer_is_old(e, &c->writer);
+}
+
 /* Folds the log of c->head and sends its sublists. False when there is nothing to do or the head is
  * not as it should be. */
 static bool prepare(struct engine *e, struct op_compact *c)
 {
-    if (!head_announces(c->head, &c->writer.announcement.range.name)) {
+    head_unref(&c->folded);
+    c->folded = head_ref(c->head);
+    if (!may_name(e, c)) {
         c->writer.announced = false; /* it has gone, with its list or by a sweep */
         c->result = STEP_CONFLICT;
         return false;
@@ -97,8 +114,6 @@ static bool prepare(struct engine *e, struct op_compact *c)
         c->result = STEP_CONFLICT; /* another list is to be filled here, or all stays in the log */
         return false;
     }
-    head_unref(&c->folded);
-    c->folded = head_ref(c->head);
     writer_make_index(e, &c->writer, head_run_bytes(c->head));
     write_folded(e, c, compact_log(c));
     return true;
@@ -130,9 +145,8 @@ static struct block *build_flip(struct engine *e, struct op_compact *c)
 {
     const struct head *head = c->head;
     const struct head *folded = c->folded;
-    if (!head_announces(head, &c->writer.announcement.range.name) || compact_is_absent(c) ||
-        head->marks.cap.max != 0 || !same_runs(head, folded) ||
-        !slice_starts_with(head->log, folded->log)) {
+    if (!may_name(e, c) || compact_is_absent(c) || head->marks.cap.max != 0 ||
+        !same_runs(head, folded) || !slice_starts_with(head->log, folded->log)) {
         return NULL;
     }
     struct slice tail = head->log;
@@ -172,6 +186,12 @@ enum progress flip_step(struct engine *e, struct op_compact *c, const struct op_
     OP_BECOME_PUBLISHER(co, &c->op);
     writer_init(e, &c->writer, op, c->head->log.len + 2 * list_log_hard_limit(op->list), c->error);
     CO_CALL(co, announce_step(e, &c->writer, &c->head, event, "announcing a flip"));
+    if (c->writer.is_full) {
+        c->writer.refused = c->writer.no_memory = false;
+        emit_get(e, op, TAG_HEAD);
+        CO_AWAIT(co, "reading a head that takes no announcement");
+        take_written(e, c, event);
+    }
     if (c->head != NULL) {
         CO_CALL(co, life_step(e, c, event, c->head->run_count > 0 && !compact_log(c)->cleared));
     }
@@ -194,7 +214,7 @@ enum progress flip_step(struct engine *e, struct op_compact *c, const struct op_
     op_stop_publishing(e, &c->op);
     if (c->result == STEP_DONE) {
         metric_inc(e->metrics, METRIC_list_flips);
-    } else if (c->writer.announced && c->result != STEP_UNKNOWN) {
+    } else if ((c->writer.announced || c->writer.is_full) && c->result != STEP_UNKNOWN) {
         CO_CALL(co, undo_step(e, &c->writer, event));
     }
     CO_END(co);

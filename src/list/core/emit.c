@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What operations send. */
 #include "list/core/engine_state.h"
+#include "list/format/layout.h"
 
 static struct list_request *head_request_of(struct engine *e, const struct list *list,
                                             enum be_verb verb)
@@ -113,17 +114,30 @@ void emit_append_to(struct engine *e, struct op *op, struct list *list, struct b
     send_append(e, op, list, true, value, tag);
 }
 
-void emit_cas_appending(struct engine *e, struct op *op, struct list *list, const struct head *read,
-                        struct slice entries, uint64_t tag)
+/* Takes over the value. */
+static void send_cas_to(struct engine *e, struct op *op, struct list *list, const struct head *read,
+                        struct block *value, uint64_t tag)
 {
     struct list_request *r = head_request_of(e, list, BE_CAS);
     struct life life = life_kept(read->ttl_s);
-    struct block *value = head_with_entries(read, entries);
     r->be.cas = read->cas;
     r->be.epoch = read->epoch;
     r->be.flags = read->flags;
     expiry_send(e, op, list, r, &life, SLICE_NONE, value, tag);
     block_unref(&value);
+}
+
+void emit_cas_appending(struct engine *e, struct op *op, struct list *list, const struct head *read,
+                        struct slice entries, uint64_t tag)
+{
+    send_cas_to(e, op, list, read, head_with_entries(read, entries), tag);
+}
+
+void emit_cas_deciding(struct engine *e, struct op *op, struct list *list, const struct head *read,
+                       const struct block *decisions, uint64_t tag)
+{
+    struct slice entries = slice_make(decisions->data, decisions->used);
+    send_cas_to(e, op, list, read, layout_decided(read, list_key(list), entries), tag);
 }
 
 void emit_add_head_to(struct engine *e, struct op *op, struct list *list, const struct life *life,

@@ -154,8 +154,7 @@ static void emit_done(struct engine *e, struct op_finish *f, bool anew)
     struct block *value = block_new(64);
     decision_append(&value, &f->name, DECISION_DONE);
     if (anew) {
-        struct slice entries = slice_make(value->data, value->used);
-        emit_cas_appending(e, &f->op, f->op.list, f->head, entries, TAG_DONE);
+        emit_cas_deciding(e, &f->op, f->op.list, f->head, value, TAG_DONE);
     } else {
         emit_append(e, &f->op, value, TAG_DONE);
     }
@@ -183,7 +182,7 @@ static enum progress others_step(struct engine *e, struct op_finish *f,
     }
     emit_done(e, f, false);
     CO_AWAIT(co, "telling the primary that all lists know");
-    if (event->status == BE_NOT_STORED) {
+    if (event->status == BE_NOT_STORED || event->status == BE_TOO_LARGE) {
         emit_done(e, f, true);
         CO_AWAIT(co, "telling the primary by CAS that all lists know");
     }

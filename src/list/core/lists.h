@@ -234,6 +234,8 @@ uint64_t list_log_hard_limit(const struct list *list);
 /* What may still be appended to the log, as far as known. */
 uint64_t list_log_room(const struct list *list);
 uint64_t list_sublist_limit(const struct list *list);
+/* What a change is answered with for which there is no room. */
+#define LIST_LOG_FULL "list log full, nothing done: compaction is behind, try again"
 /* Is there room for that many bytes of entries behind this head? Notes a head that is full. */
 bool list_has_room(struct list *list, const struct head *head, size_t bytes);
 /* The longest head, in bytes, that a server of that item_size_max (0: not known) is given. It

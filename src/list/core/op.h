@@ -164,6 +164,10 @@ void emit_append_to(struct engine *e, struct op *op, struct list *list, struct b
  * appends: one that its server has moved to disk. It keeps its expiry. */
 void emit_cas_appending(struct engine *e, struct op *op, struct list *list, const struct head *read,
                         struct slice entries, uint64_t tag);
+/* The same with decisions of transactions, so that it fits an item that is full as well:
+ * layout_decided. */
+void emit_cas_deciding(struct engine *e, struct op *op, struct list *list, const struct head *read,
+                       const struct block *decisions, uint64_t tag);
 /* Creates the head, with the prefix's time to live; with one of its own (expiry.h); that of any
  * list. */
 void emit_add_head(struct engine *e, struct op *op, struct block *value, uint64_t tag);

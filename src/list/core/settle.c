@@ -238,16 +238,19 @@ static enum progress look_step(struct engine *e, struct settle *s, const struct 
 
 /* ---- appending decisions ---- */
 
-/* NOT_STORED: the item is gone, which a look tells, or its server takes no appends to it, so that
- * it is to be written anew. EXISTS, NOT_FOUND: it has changed, or gone, since it was read. */
+/* NOT_STORED, of an append also TOO_LARGE: the item is gone, which a look tells, or its server
+ * takes no appends to it, so that it is to be written anew. EXISTS, NOT_FOUND: it has changed, or
+ * gone, since it was read. */
 static void note_append(struct settle *s, const struct op_event *event)
 {
-    bool refused = write_was_refused(event->status);
+    bool is_own = event->tag == TAG_OWN;
+    struct settle_target *asked = is_own ? NULL : &s->targets[event->tag & ~TAG_SETTLE];
+    bool appended = (is_own ? s->head : asked->taken) == NULL;
+    bool refused = write_was_refused(event->status) || (appended && event->status == BE_TOO_LARGE);
     bool told_by_look = refused || event->status == BE_STORED || event->status == BE_LOST;
-    if (event->tag == TAG_OWN) {
+    if (is_own) {
         s->refused = refused;
     } else {
-        struct settle_target *asked = &s->targets[event->tag & ~TAG_SETTLE];
         asked->refused = refused;
         asked->is_current |= event->status == BE_STORED;
     }
@@ -299,9 +302,8 @@ static void emit_aborts(struct engine *e, struct settle *s)
             }
         }
         if (s->targets[i].taken != NULL) {
-            struct slice entries = slice_make(aborts->data, aborts->used);
-            emit_cas_appending(e, s->op, s->targets[i].primary, s->targets[i].taken, entries,
-                               TAG_SETTLE | i);
+            emit_cas_deciding(e, s->op, s->targets[i].primary, s->targets[i].taken, aborts,
+                              TAG_SETTLE | i);
         } else {
             emit_append_to(e, s->op, s->targets[i].primary, aborts, TAG_SETTLE | i);
         }
@@ -322,8 +324,7 @@ static void emit_decisions(struct engine *e, struct settle *s)
         }
     }
     if (s->head != NULL) {
-        struct slice entries = slice_make(decisions->data, decisions->used);
-        emit_cas_appending(e, s->op, s->list, s->head, entries, TAG_OWN);
+        emit_cas_deciding(e, s->op, s->list, s->head, decisions, TAG_OWN);
     } else if (decisions->used > 0) {
         emit_append_to(e, s->op, s->list, decisions, TAG_OWN);
     }

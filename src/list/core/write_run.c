@@ -102,6 +102,7 @@ static void take_announced(struct engine *e, struct run_writer *w, struct head *
         w->refused = true;
         w->conflict = gone;
         w->no_memory = op_found_no_memory(event);
+        w->is_full = event->status == BE_TOO_LARGE;
         if (!gone) {
             op_error_text(event, w->error);
         }
@@ -218,6 +219,13 @@ void writer_take_reply(struct run_writer *w, const struct op_event *event)
 bool writer_failed(const struct run_writer *w)
 {
     return w->refused || w->unknown;
+}
+
+bool writer_is_old(const struct engine *e, const struct run_writer *w)
+{
+    int64_t age_s = e->now.wall_s - w->announcement.created_s;
+    int64_t grace_s = w->op->list->policy->announcement_grace_s;
+    return age_s > 0 && age_s >= grace_s / 2;
 }
 
 /* Nothing of that name is stored: the announcement is taken back by an append, which no other

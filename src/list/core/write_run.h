@@ -33,6 +33,7 @@ struct run_writer {
                          server; 0: for ever */
     int32_t exptime;  /* that they are written with, for this */
     bool announced;   /* its name is known to stand in the log, or did */
+    bool is_full;     /* it was not announced: the item takes no more bytes */
     bool conflict;    /* it was not announced: the head had moved on */
     bool refused;     /* a write was definitely not done */
     bool no_memory;   /* that was why */
@@ -66,6 +67,10 @@ struct slice writer_entries(const struct run_writer *w);
 void writer_take_reply(struct run_writer *w, const struct op_event *event);
 /* Is a sublist not stored, or not known to be? Then the run must not be published. */
 bool writer_failed(const struct run_writer *w);
+/* Has the run half the age at which others sweep it? One that is not announced is not published
+ * then: scripts/sweep takes sublists that are older, and that no head names, for those of a dead
+ * proxy. */
+bool writer_is_old(const struct engine *e, const struct run_writer *w);
 /* Announces the run and reads the head behind the announcement; *head is NULL when that did not go
  * well. name: of the wait. */
 enum progress announce_step(struct engine *e, struct run_writer *w, struct head **head,

@@ -195,7 +195,7 @@ static bool rolls_back(const struct be_reply *reply)
 }
 
 /* Logs without intents are gone through once, as they are. */
-static bool parse_log(struct head *head, struct slice key, const struct be_reply *reply)
+static bool parse_log(struct head *head, struct slice key)
 {
     bool needs_resolving;
     struct resolved resolved;
@@ -203,7 +203,7 @@ static bool parse_log(struct head *head, struct slice key, const struct be_reply
         return true;
     }
     bool capped = head->marks.cap.max != 0;
-    if (!needs_resolving || !resolve_log(head->log, key, capped, rolls_back(reply), &resolved)) {
+    if (!needs_resolving || !resolve_log(head->log, key, capped, head->rolls_back, &resolved)) {
         return false;
     }
     head->intents = resolved.intents;
@@ -302,7 +302,8 @@ enum head_status head_read(const struct be_reply *reply, struct slice key, struc
     head->epoch = reply->epoch;
     head->ttl_s = reply->ttl_s;
     head->flags = reply->flags;
-    if (!parse_header(head, header) || !parse_log(head, key, reply)) {
+    head->rolls_back = rolls_back(reply);
+    if (!parse_header(head, header) || !parse_log(head, key)) {
         head_free(head);
         return HEAD_FOREIGN;
     }

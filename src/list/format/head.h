@@ -100,6 +100,7 @@ struct head {
     uint64_t cas, epoch;
     int64_t ttl_s; /* -1 = no expiry */
     uint32_t flags;
+    bool rolls_back;    /* as resolve_log's, of its server */
     struct head *whole; /* head_in_front, head_cut: what it was cut from, or NULL */
     bool is_cut;        /* head_cut */
     size_t cut_at;      /* so many bytes of the stored log stand in front */

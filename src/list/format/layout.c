@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "list/format/intent.h"
 
 static void add_garbage(struct layout *layout, const struct name_range *range)
 {
@@ -213,5 +214,57 @@ struct block *layout_value(const struct layout *layout)
     if (tail_bytes > 0) {
         block_append(&value, layout->tail->data, tail_bytes);
     }
+    return value;
+}
+
+/* The transaction that this entry announces or decides is aborted: nothing is to be known of it. */
+static bool is_of_aborted(const struct head *whole, const struct entry *entry)
+{
+    struct intent intent;
+    struct name name;
+    enum decision decision;
+    if (entry->op == ENTRY_INTENT && intent_parse(entry->bytes, &intent)) {
+        return head_intent_state(whole, &intent.name) == INTENT_ABORTED;
+    }
+    return entry->op == ENTRY_DECISION && decision_parse(entry->bytes, &name, &decision) &&
+           head_intent_state(whole, &name) == INTENT_ABORTED;
+}
+
+static void append_without_aborted(struct block **b, const struct head *whole, struct slice log)
+{
+    struct entry entry;
+    for (const char *start = log.p; entry_next(&log, &entry) == ENTRY_OK; start = log.p) {
+        if (!is_of_aborted(whole, &entry)) {
+            block_append(b, start, (size_t)(log.p - start));
+        }
+    }
+}
+
+struct block *layout_decided(const struct head *head, struct slice key, struct slice decisions)
+{
+    struct block *longer = head_with_entries(head, decisions);
+    struct be_caps caps = {.rolls_back = head->rolls_back};
+    struct be_reply reply = {.status = BE_HIT,
+                             .value = slice_make(longer->data, longer->used),
+                             .block = longer,
+                             .flags = head->flags,
+                             .caps = &caps};
+    struct head *whole;
+    enum head_status status = head_read(&reply, key, &whole);
+    CHECK(status == HEAD_OK); /* the head was read before, and decisions fit any */
+    struct head *front = whole->open_count > 0 ? head_cut(whole) : head_ref(whole);
+    struct layout layout;
+    layout_init(&layout, front);
+    block_append(&layout.log, front->log.p, front->log.len);
+    if (layout.tail != NULL) {
+        block_unref(&layout.tail);
+        layout.tail = block_new(head_tail(front).len);
+        append_without_aborted(&layout.tail, whole, head_tail(front));
+    }
+    struct block *value = layout_value(&layout);
+    layout_fini(&layout);
+    head_unref(&front);
+    head_unref(&whole);
+    block_unref(&longer);
     return value;
 }

@@ -68,4 +68,11 @@ size_t layout_fold_log(struct layout *layout, const struct head *head, const str
 /* The head's value, in a fresh block that the caller owns. */
 struct block *layout_value(const struct layout *layout);
 
+/* The value of that head of the list of that key, as it is stored, with these decisions behind it,
+ * written anew: what is aborted has gone, and what else is decided in front of the first open
+ * intent stands there as it counts; nothing says any more how that was decided, but for what a
+ * primary keeps. Where they abort an intent, or decide the first open one, the value is shorter
+ * than the head's: an item that is full takes it. A block that the caller owns. */
+struct block *layout_decided(const struct head *head, struct slice key, struct slice decisions);
+
 #endif

@@ -149,7 +149,7 @@ static void await_list(struct engine *e, struct op_tx *o, struct tx_part *part)
 static void give_up_waiting(struct engine *e, struct op_tx *o)
 {
     metric_inc(e->metrics, METRIC_list_log_full);
-    tx_fail(o, TX_FAILED, "list log full, nothing done: compaction is behind, try again");
+    tx_fail(o, TX_FAILED, LIST_LOG_FULL);
 }
 
 static enum progress room_step(struct engine *e, struct op_tx *o, const struct op_event *event)

@@ -79,17 +79,26 @@ bool tx_was_refused(const struct tx_part *part)
     return write_was_refused(part->wrote);
 }
 
-void tx_send_write(struct engine *e, struct tx_part *part, struct block *value)
+/* One that decides a list other than the primary may take the intent out: nothing but that list
+ * needs to know. */
+static void send_write(struct engine *e, struct tx_part *part, struct block *value, bool decides)
 {
     struct op *op = &part->tx->op;
     uint64_t tag = tag_of(part, ASKED_WRITE);
     part->rewrites = tx_was_refused(part) && part->head != NULL;
-    if (part->rewrites) {
+    if (!part->rewrites) {
+        emit_append_to(e, op, part->list, value, tag);
+    } else if (decides && part != tx_primary(part->tx)) {
+        emit_cas_deciding(e, op, part->list, part->head, value, tag);
+    } else {
         struct slice entries = slice_make(value->data, value->used);
         emit_cas_appending(e, op, part->list, part->head, entries, tag);
-    } else {
-        emit_append_to(e, op, part->list, value, tag);
     }
+}
+
+void tx_send_write(struct engine *e, struct tx_part *part, struct block *value)
+{
+    send_write(e, part, value, false);
 }
 
 void tx_send_new(struct engine *e, struct tx_part *part, struct block *value)
@@ -112,7 +121,7 @@ void tx_send_decision(struct engine *e, struct tx_part *part, enum decision deci
 {
     struct block *value = block_new(64);
     decision_append(&value, &part->tx->name, decision);
-    tx_send_write(e, part, value);
+    send_write(e, part, value, true);
     block_unref(&value);
 }
 
