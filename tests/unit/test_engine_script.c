@@ -465,6 +465,71 @@ static void test_compact_of_a_head_on_disk(void **state)
     script_expect_done(s, LIST_OK);
 }
 
+/* An item that is full takes no announcement. Returns the ADD of the run's sublist. */
+static struct list_request *begin_full_flip(struct script *s)
+{
+    s->rig.config->lists[0].log_limit_bytes = 4;
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
+    script_expect(s, BE_APPEND, "k#", BE_NOT_STORED, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
+    script_expect(s, BE_CAS, "k#", BE_TOO_LARGE, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
+    struct list_request *request = engine_take_request(s->rig.engine);
+    assert_non_null(request);
+    assert_int_equal(request->be.verb, BE_ADD);
+    return request;
+}
+
+static void test_compact_of_a_head_that_is_full(void **state)
+{
+    struct script *s = *state;
+    answer(s, begin_full_flip(s), BE_STORED, NULL);
+    struct list_request *request = rig_take(&s->rig, BE_CAS, "k#");
+    assert_int_equal(request->be.value.len, strlen("^1 nnnnnnnnnnnnn.1:22:2\n"));
+    answer(s, request, BE_STORED, NULL);
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    script_expect_done(s, LIST_OK);
+}
+
+/* Nothing is published in a head that is another one by now: nothing there would say that the name
+ * has not been swept. */
+static void test_compact_of_a_full_head_that_changes(void **state)
+{
+    struct script *s = *state;
+    struct list_request *request = begin_full_flip(s);
+    char sublist[64];
+    snprintf(sublist, sizeof sublist, "%.*s", SLICE_ARGS(request->be.key));
+    answer(s, request, BE_STORED, NULL);
+    script_expect(s, BE_CAS, "k#", BE_EXISTS, NULL);
+    s->rig.now.mono_us += 1000;
+    (void)engine_run(s->rig.engine, s->rig.now);
+    request = rig_take(&s->rig, BE_GET, "k#");
+    rig_answer_cas(&s->rig, request, BE_HIT, "^1\n+1:a+1:b+1:c", -1, 8);
+    (void)engine_run(s->rig.engine, s->rig.now);
+    script_expect(s, BE_DELETE, sublist, BE_DELETED, NULL);
+    s->rig.now.mono_us += 1000;
+    (void)engine_run(s->rig.engine, s->rig.now);
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    script_expect_done(s, LIST_OK);
+}
+
+/* Nor by a proxy that has slept: the sublists may have been swept. */
+static void test_compact_of_a_full_head_that_takes_too_long(void **state)
+{
+    struct script *s = *state;
+    struct list_request *request = begin_full_flip(s);
+    char sublist[64];
+    snprintf(sublist, sizeof sublist, "%.*s", SLICE_ARGS(request->be.key));
+    s->rig.now.wall_s += s->rig.config->lists[0].announcement_grace_s / 2;
+    answer(s, request, BE_STORED, NULL);
+    script_expect(s, BE_DELETE, sublist, BE_DELETED, NULL);
+    s->rig.now.mono_us += 1000;
+    (void)engine_run(s->rig.engine, s->rig.now);
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    script_expect_done(s, LIST_OK);
+}
+
 /* Moving a long list takes longer than a call may wait for its turn: that is not why it failed. */
 static void test_conversion_may_take_long(void **state)
 {
@@ -626,6 +691,9 @@ int main(void)
         script_test(test_log_full_of_dead_announcements_is_swept),
         script_test(test_compact_of_a_list_that_is_dropped_meanwhile),
         script_test(test_compact_of_a_head_on_disk),
+        script_test(test_compact_of_a_head_that_is_full),
+        script_test(test_compact_of_a_full_head_that_changes),
+        script_test(test_compact_of_a_full_head_that_takes_too_long),
         script_test(test_conversion_may_take_long),
         script_test(test_conversion_without_room_leaves_nothing),
         script_test(test_change_beside_a_conversion_is_in_doubt),

@@ -40,6 +40,7 @@ struct world {
     unsigned requests; /* that were carried out, or lost */
     unsigned lost;     /* the number of the request that is lost; 0: none */
     bool lost_is_done; /* only its reply is lost */
+    bool full;         /* no head takes more bytes than it has */
 };
 
 static void world_init(struct world *w, size_t workers, const char *a, const char *b, const char *c)
@@ -104,8 +105,8 @@ static void carry_out(struct world *w, const struct list_request *request, struc
         }
         return;
     case BE_APPEND:
-        reply->status = there ? BE_STORED : BE_NOT_STORED;
-        if (there) {
+        reply->status = there && !w->full ? BE_STORED : BE_NOT_STORED;
+        if (reply->status == BE_STORED) {
             snprintf(head + strlen(head), sizeof w->heads[i] - strlen(head), "%.*s", (int)len,
                      request->be.value.p);
             w->cas[i]++;
@@ -113,9 +114,10 @@ static void carry_out(struct world *w, const struct list_request *request, struc
         return;
     case BE_CAS:
     case BE_CAS_DELETE:
-        reply->status = !there                         ? BE_NOT_FOUND
-                        : request->be.cas == w->cas[i] ? BE_STORED
-                                                       : BE_EXISTS;
+        reply->status = !there                          ? BE_NOT_FOUND
+                        : w->full && len > strlen(head) ? BE_TOO_LARGE
+                        : request->be.cas == w->cas[i]  ? BE_STORED
+                                                        : BE_EXISTS;
         if (reply->status == BE_STORED) {
             len = request->be.verb == BE_CAS ? len : 0;
             snprintf(head, sizeof w->heads[i], "%.*s", (int)len,
@@ -186,6 +188,21 @@ static void test_a_read_finishes_what_is_old(void **state)
     run(&w, 0);
     assert_true(w.called[0]);
     expect_heads(&w, EMPTY RESIDUE COMMIT DONE, EMPTY INTENT COMMIT, EMPTY INTENT COMMIT);
+    assert_int_equal(metric_get(&w.rigs[0].metrics, METRIC_list_transactions_finished), 1);
+    world_fini(&w);
+}
+
+/* Then the primary keeps what the transaction has done, and not that it was one. */
+static void test_full_heads_are_told_as_well(void **state)
+{
+    struct world w;
+    (void)state;
+    world_init(&w, 1, EMPTY RESIDUE COMMIT "+1:p", EMPTY INTENT, EMPTY INTENT COMMIT);
+    w.full = true;
+    ask(&w, 0, LIST_LEN, "a");
+    run(&w, 0);
+    assert_true(w.called[0]);
+    expect_heads(&w, EMPTY "+1:p", EMPTY "+1:x", EMPTY INTENT COMMIT);
     assert_int_equal(metric_get(&w.rigs[0].metrics, METRIC_list_transactions_finished), 1);
     world_fini(&w);
 }
@@ -387,6 +404,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_read_finishes_what_is_old),
+        cmocka_unit_test(test_full_heads_are_told_as_well),
         cmocka_unit_test(test_a_list_that_is_gone_needs_no_telling),
         cmocka_unit_test(test_what_is_no_list_is_left_alone),
         cmocka_unit_test(test_one_that_stays_holds_up_no_other),

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "support_intents.h"
 #include "support_list.h"
 
 #define NAME_A "aaaaaaaaaaaaa"
@@ -251,6 +252,47 @@ static void test_a_fold_of_a_missing_list_keeps_deletions(void **state)
 
 /* Rule 6: an announcement that is neither one's own nor withdrawn stays in the log or becomes
  * garbage. */
+/* Of list "k". */
+static void assert_decided(const char *text, const char *decisions, bool rolls_back,
+                           const char *want)
+{
+    struct head *head = head_of_list(SLICE_LIT("k"), slice_of(text));
+    assert_non_null(head);
+    head->rolls_back = rolls_back;
+    struct block *value = layout_decided(head, SLICE_LIT("k"), slice_of(decisions));
+    if (!slice_equal(slice_make(value->data, value->used), slice_of(want))) {
+        print_error("made: %.*s\nwanted: %s\n", (int)value->used, value->data, want);
+    }
+    assert_int_equal(value->used, strlen(want));
+    assert_memory_equal(value->data, want, value->used);
+    block_unref(&value);
+    head_unref(&head);
+}
+
+static void test_decisions_stand_in_place_of_their_intents(void **state)
+{
+#define RUNS "^1 @1795229328 " NAME_A ".1:23:3 -" NAME_B ".4\n"
+#define ANNOUNCED "~26:" NAME_C ".3.1795229329"
+#define V_OPEN "?39:vvvvvvvvvvvvv.1700000000 2 other k +1:c"
+    (void)state;
+    assert_decided(RUNS "+1:a" INTENT(T) ANNOUNCED "-1:b" INTENT(U), COMMITS(T) ABORTS(U), false,
+                   RUNS "+1:a+1:b" ANNOUNCED "-1:b");
+    /* A decision that stands there counts, and not that of a proxy that was slower. */
+    assert_decided("^1\n" INTENT(T) COMMITS(T), ABORTS(T), false, "^1\n+1:b");
+    /* The primary keeps what the others ask for, until they have it. */
+    assert_decided("^1\n+1:a" OWN_INTENT(T) COMMITS(T) "-1:a", ABORTS(U), false,
+                   "^1\n" RESIDUE "+1:a+1:b-1:a");
+    assert_decided("^1\n+1:a" OWN_INTENT(T) COMMITS(T), "&15:" T " d", false, "^1\n+1:a+1:b");
+    /* Behind one that stays open, what was committed would cross it: it waits. */
+    assert_decided("^1\n+1:a" V_OPEN INTENT(T) "+1:d" OWN_INTENT(U), COMMITS(T) ABORTS(U), false,
+                   "^1\n+1:a" V_OPEN INTENT(T) "+1:d" COMMITS(T));
+    /* An entry that may be taken back crosses nothing by itself. */
+    assert_decided("^1\n" OWN_INTENT(T) "+1:b" INTENT(U), ABORTS(U), false, "^1\n+1:b");
+    assert_decided("^1\n" OWN_INTENT(T) "+1:b" INTENT(U), ABORTS(U), true,
+                   "^1\n" OWN_INTENT(T) "+1:b");
+    assert_decided("^1\n" OWN_INTENT(T) "+1:b", ABORTS(T), true, "^1\n+1:b");
+}
+
 static void test_no_announcement_is_ever_lost(void **state)
 {
     (void)state;
@@ -310,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_extreme_times_are_survived),
         cmocka_unit_test(test_a_fold_is_appended_as_entries),
         cmocka_unit_test(test_a_fold_of_a_missing_list_keeps_deletions),
+        cmocka_unit_test(test_decisions_stand_in_place_of_their_intents),
         cmocka_unit_test(test_no_announcement_is_ever_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,6 +129,24 @@ static void test_a_server_without_room_is_called_that(void **state)
     assert_int_equal(metric_get(&s->rig.metrics, METRIC_list_out_of_memory), 1);
 }
 
+/* A head that takes no announcement is compacted, and the put begins anew. */
+static void test_a_full_head_is_compacted_first(void **state)
+{
+    struct script *s = *state;
+    char head[200];
+    submit(s);
+    script_expect(s, BE_GET, "k#", BE_HIT, OLD);
+    script_expect(s, BE_CAS, "k#", BE_TOO_LARGE, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, OLD); /* of the compaction, which finds room by now */
+    assert_null(engine_take_done(s->rig.engine));
+    s->rig.now.mono_us += 1000;
+    (void)engine_run(s->rig.engine, s->rig.now);
+    write_run(s, head);
+    script_expect(s, BE_GET, "k#", BE_HIT, head);
+    script_expect(s, BE_CAS, "k#", BE_STORED, NULL);
+    script_expect_done(s, LIST_OK);
+}
+
 /* ---- lists that expire ---- */
 
 #define NOW_S 1800000000
@@ -269,6 +287,7 @@ int main(void)
         script_test(test_what_others_append_behind_it_is_one),
         script_test(test_a_change_that_was_undone_is_one),
         script_test(test_a_server_without_room_is_called_that),
+        script_test(test_a_full_head_is_compacted_first),
         script_test(test_sublists_end_behind_a_list_that_keeps_its_time),
         script_test(test_sublists_end_behind_a_list_that_is_given_a_time),
         script_test(test_a_list_does_not_outlive_what_is_put_into_it),

@@ -113,6 +113,40 @@ static void test_lists_that_move_to_disk(void **state)
     }
 }
 
+/* Nothing that means anything, up to the last bytes of what the server takes. */
+static void fill_list(struct tx_test *t, const char *key, size_t bytes_max)
+{
+    size_t used = store_find(&t->store, slice_of(key), t->tx.rig.now.wall_s)->value->used;
+    while (used + 19 <= bytes_max) {
+        assert_int_equal(tx_write_raw(t, BE_APPEND, key, "&15:fffffffffffff a"), BE_STORED);
+        used += 19;
+    }
+}
+
+static void fill_both(struct tx_test *t)
+{
+    enum { BYTES_MAX = 4000 };
+    fill_list(t, "a#", BYTES_MAX);
+    fill_list(t, "b#", BYTES_MAX);
+    t->store.small_max = BYTES_MAX + 64; /* what the store adds to each item */
+}
+
+/* What was begun then is done or not, as it is said, and no list is stuck. */
+static void test_lists_that_are_full(void **state)
+{
+    for (unsigned at = 0; at < 11; at++) {
+        struct tx_test *t = *state;
+        tx_make_lists(t);
+        t->hook_at = at;
+        t->hook = fill_both;
+        tx_submit_two(&t->tx);
+        tx_run(t, &t->tx);
+        tx_assert_as_told(t, false);
+        assert_int_not_equal(tx_outcome(&t->tx), UNKNOWN);
+        tx_begin_anew(state);
+    }
+}
+
 static void delete_q(struct tx_test *t)
 {
     assert_int_equal(tx_write_raw(t, BE_APPEND, "b#", "-1:q"), BE_STORED);
@@ -725,6 +759,7 @@ int main(void)
         tx_test(test_conditions),
         tx_test(test_conditions_come_first),
         tx_test(test_lists_that_move_to_disk),
+        tx_test(test_lists_that_are_full),
         tx_test(test_a_condition_that_ends),
         tx_test(test_a_condition_behind_another_transaction),
         tx_test(test_a_dead_transaction_in_front),
