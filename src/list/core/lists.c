@@ -408,8 +408,10 @@ uint64_t list_log_bytes(const struct list *list)
     return size > list->header_bytes ? size - list->header_bytes : 0;
 }
 
-uint64_t head_value_max(uint64_t item_size_max)
+/* What a head may hold: less than the server takes of a value. */
+static uint64_t list_value_max(const struct list *list)
 {
+    uint64_t item_size_max = list->item_size_max;
     /* memcached takes no -I below 1k, whatever a server says of itself. */
     enum { ITEM_SIZE_LEAST = 1024 };
     if (item_size_max == 0) {
@@ -417,11 +419,6 @@ uint64_t head_value_max(uint64_t item_size_max)
     }
     uint64_t max = item_size_max < ITEM_SIZE_LEAST ? ITEM_SIZE_LEAST : item_size_max;
     return max > 2 * CONFIG_ITEM_REST_BYTES ? max - CONFIG_ITEM_REST_BYTES : max / 2;
-}
-
-static uint64_t list_value_max(const struct list *list)
-{
-    return head_value_max(list->item_size_max);
 }
 
 uint64_t list_log_hard_limit(const struct list *list)

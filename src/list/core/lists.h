@@ -238,9 +238,6 @@ uint64_t list_sublist_limit(const struct list *list);
 #define LIST_LOG_FULL "list log full, nothing done: compaction is behind, try again"
 /* Is there room for that many bytes of entries behind this head? Notes a head that is full. */
 bool list_has_room(struct list *list, const struct head *head, size_t bytes);
-/* The longest head, in bytes, that a server of that item_size_max (0: not known) is given. It
- * stores somewhat more, for what must not be refused. */
-uint64_t head_value_max(uint64_t item_size_max);
 /* The cap that the file says. */
 static inline struct cap list_policy_cap(const struct list_policy *policy)
 {

@@ -2,25 +2,14 @@
 #include "list/moving/append.h"
 
 #include "base/block.h"
-#include "list/core/lists.h"
 #include "list/format/absent.h"
-
-/* It may have waited for long, as those of others have. What decides changes of several lists takes
- * the rest of the item as well: without that, the log could not be folded any more. */
-static bool has_room(const struct list_request *request, const struct be_reply *head)
-{
-    uint64_t max = head_value_max(head->caps != NULL ? head->caps->item_size_max : 0);
-    bool decides = request->be.value.len > 0 && request->be.value.p[0] == ENTRY_DECISION;
-    return decides || head->value.len + request->be.value.len <= max;
-}
 
 bool append_has_place(const struct list_request *request, const struct place *found,
                       struct slice key)
 {
     struct head *head = place_open(found, key);
     bool misses = head != NULL && head_is_absent(head) && head->marks.lease == 0;
-    bool takes =
-        head != NULL && !(misses && request->needs_list) && has_room(request, &found->reply);
+    bool takes = head != NULL && !(misses && request->needs_list);
     head_unref(&head);
     return takes;
 }
