@@ -11,9 +11,11 @@
  *   2. Undecided: its coordinator is at work, or has died. It is looked at again for
  *      transaction_patience_ms; then it is pushed: APPEND an abort to the primary, and GET. Which
  *      decision stands first there counts, also when the coordinator's was faster.
- *   3. APPEND the decision to the list's own head, or where that takes no appends, write it in
- * place of its intent by CAS (docs/list-format.md, "Full heads"). What waits for it reads that head
- * anew: never is anything answered from a head that was read before the decision was known.
+ *   3. APPEND the decision to the list's own head. What waits for it reads that head anew: never is
+ *      anything answered from a head that was read before the decision was known.
+ *
+ * A head that takes no appends is written by CAS, with the decision in place of its intent
+ * (docs/list-format.md, "Full heads").
  *
  * All appends may be repeated, or arrive late: only the first decision counts.
  */
