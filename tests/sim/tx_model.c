@@ -287,25 +287,38 @@ static void arrive(struct oracle *o, unsigned list, const struct txlog_intent *f
     tail->there[tail->there_count++] = tx;
 }
 
+/* What the primary was lost with, another list may have been told as one or the other: its content
+ * tells. */
+static enum fate told_by_content(struct oracle *o, unsigned list, struct tx_part *part,
+                                 int64_t now_s)
+{
+    struct ids expected = {0}, items = {0};
+    struct stored stored;
+    part->local = ABORTED;
+    (void)tx_replay(o, list, NULL, &expected);
+    oracle_decode(o, list, now_s, &items, &stored);
+    part->local = OPEN;
+    bool aborted = ids_equal(&expected, &items);
+    ids_fini(&expected);
+    ids_fini(&items);
+    return aborted ? ABORTED : COMMITTED;
+}
+
 /* What decides intents of an item that is full takes them off the log. The primary's is aborted by
- * that, or done. What the primary was lost with, another list may have been told as one or the
- * other: its content tells. */
+ * that, or done. */
 static void depart_settled(struct oracle *o, unsigned list, struct tx *tx, int64_t now_s)
 {
     struct tx_part *part = tx_part_of(tx, list);
-    struct ids expected = {0}, items = {0};
-    struct stored stored;
-    if (part == &tx->parts[0] && tx->fate == COMMITTED && !tx->done) {
-        finish(tx);
-    } else if (part == &tx->parts[0] && tx->fate == OPEN) {
+    bool is_primary = part == &tx->parts[0];
+    if (is_primary && tx->fate == OPEN) {
         abort_tx(o, tx);
-    } else if (tx->forgotten && tx_fate_in(tx, part) == OPEN) {
-        settle_part(tx, part, TXLOG_ABORTED);
-        (void)tx_replay(o, list, NULL, &expected);
-        oracle_decode(o, list, now_s, &items, &stored);
-        part->local = ids_equal(&expected, &items) ? ABORTED : COMMITTED;
-        ids_fini(&expected);
-        ids_fini(&items);
+    } else if (is_primary && tx->fate == COMMITTED && !tx->done) {
+        finish(tx);
+    } else if (!is_primary && part->local == OPEN && tx->forgotten) {
+        part->local = told_by_content(o, list, part, now_s);
+        tx->doomed = tx->doomed || part->local == ABORTED;
+    } else if (!is_primary && part->local == OPEN && tx->fate != OPEN) {
+        settle_part(tx, part, tx->fate == COMMITTED ? TXLOG_COMMITTED : TXLOG_ABORTED);
     }
 }
 
