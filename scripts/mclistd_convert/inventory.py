@@ -50,7 +50,7 @@ class Inventory:
         self.stored, self.worlds, self.section = stored, worlds, section
         self.kinds = collections.defaultdict(dict)
         self.contents = {}
-        self.gaps = {}  # {key: name of a sublist that is not there, though the index has its number}
+        self.gaps = {}  # {key: name of an item that is not there, though the index or counter has it}
         self.stray_lists = set()  # of which items are where the proxies do not look for them
         self.owners = set()  # that were looked at since a part of theirs was found
         self.lock = threading.Lock()
@@ -276,7 +276,18 @@ class Inventory:
             if flags is not None:
                 self.note(FLAGS, key, f"{shown(name)} has flags {flags}")
                 return
+        if ring:
+            self.note_gap(key, found)
         self.note(LIST, key)
+
+    def note_gap(self, key, found):
+        """The names of items come before what the counter says: a slot may be newer."""
+        gone = [name for name in layout.counted(self.section, key, found) if name not in found]
+        gone = gone[:BATCH]
+        there = self.stored.items(gone)
+        gone = [name for name in gone if name not in there]
+        if gone and not self.moves(key):
+            self.gaps[key] = gone[0]
 
     def classify_owner(self, key, found):
         """The list is stored under other names, of which these were found."""
@@ -350,8 +361,12 @@ class Inventory:
                 print(f"{len(self.kinds[kind])} {title}{more}")
         gaps = sorted((key, part) for key, part in self.gaps.items() if key in self.kinds[LIST])
         if gaps:
-            print(f"{len(gaps)} of the lists have an index with the number of a sublist that is not "
-                  f"there: it was emptied, or evicted, or is on a server that was not named (for "
+            what = ("have an index with the number of a sublist that is not there: it was emptied, or "
+                    "evicted,")
+            if self.section.dialect == "ring":
+                what = ("lack their counter, or a slot that it has counted: it was never written, or "
+                        "evicted,")
+            print(f"{len(gaps)} of the lists {what} or is on a server that was not named (for "
                   f"instance {shown(gaps[0][1])})")
 
     def print_not_lists(self):

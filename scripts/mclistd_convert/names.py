@@ -25,6 +25,7 @@ NATIVE_SUBLIST = re.compile(rb"(.{1,220})#([a-z2-7]{13})\.(?:0|[1-9][0-9]{0,6})"
 CLOCK = re.compile(rb"mclistd#clock\.[01]")
 NUMBER = re.compile(rb"0|[1-9][0-9]{0,9}")
 DIGITS_MAX = 10
+COUNT = re.compile(rb"[0-9]{1,20}")
 RECORD = re.compile(rb"\x01mclistd moved 1 ([0-9]+) [0-9]+\n")
 HEAD = re.compile(rb"\^[0-9]+(?: [^ \n]+)*\n")
 SUBLIST = re.compile(rb"\^[0-9]+ [0-9]{10}\n")
@@ -110,3 +111,20 @@ def numbers_in(section, index):
     for sign, number in re.findall(rb"(" + signs + rb")([0-9]+)", index):
         (found.add if sign == plus else found.discard)(int(number))
     return found
+
+
+def counted(section, key, found):
+    """The names of the items that a ring must have, by those that were found: its counter, and the
+    slots that this has counted. A counter that clients set back has counted all slots if there is
+    one behind it. found: {name: [(address, Item)]}."""
+    counter, capacity = name_of(section, "seq_name", key), int(section.text("capacity", b"100"))
+    if counter not in found:
+        return [counter]
+    values = [item.value.rstrip(b" ") for _, item in found[counter]]
+    last = max((int(value) for value in values if COUNT.fullmatch(value)), default=0)
+    names = [name_of(section, "slot_name", key, n) for n in range(capacity)]
+    if section.text("counter_wraps") == b"yes" and last < capacity and not found.keys().isdisjoint(
+        [names[0], *names[last + 1 :]]
+    ):
+        last = capacity
+    return [names[n % capacity] for n in range(max(1, last - capacity + 1), last + 1)]

@@ -54,6 +54,35 @@ def test_a_ring_that_is_larger_than_configured_is_kept(start_daemon, memcached):
     assert names_stored(memcached) == sorted(stored("300"))
 
 
+TOLD = "1 of the lists lack their counter, or a slot that it has counted: it was never written, or " \
+       "evicted, or is on a server that was not named (for instance {})"
+
+
+@pytest.mark.parametrize("counter, wraps, gone, told", [
+    ("300", False, "topic-X.47", "topic-X.47"),
+    ("300", False, "topic-X.45", "topic-X.45"),
+    ("300", False, "topic-X.0", "topic-X.0"),
+    ("300", False, "topic-X.seq", "topic-X.seq"),
+    ("44", True, "topic-X.45", "topic-X.45"),
+    ("44", True, "topic-X.0", "topic-X.0"),
+    ("300", False, None, None),
+    ("44", True, None, None),
+])
+def test_a_slot_that_is_gone_is_named(start_daemon, memcached, counter, wraps, gone, told):
+    """The ring reads as if the entry had never been: once it is converted, nothing tells of that."""
+    daemon = start_daemon([memcached], config=sections(
+        "ring", capacity=256, slot="%v %t", counter_wraps=wraps))
+    put(memcached, **stored(counter), **{"topic-short.seq": "1", "topic-short.1": "1 1700000001"})
+    if gone:
+        with memcached.conn() as conn:
+            assert conn.cmd(f"delete {gone}") == b"DELETED"
+    for more in (["--dry-run"], []):
+        done = convert([daemon], server(memcached), *more)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert (TOLD.format(told) in done.stdout) if told else ("counted" not in done.stdout)
+    assert "counted" not in convert([daemon], server(memcached), "--allow-empty").stdout
+
+
 @pytest.mark.parametrize("wraps", [False, True])
 def test_visits_move_with_their_times_and_come_back(start_daemon, memcached, tmp_path, wraps):
     counter = "44" if wraps else "300"
