@@ -530,6 +530,42 @@ static void test_compact_of_a_full_head_that_takes_too_long(void **state)
     script_expect_done(s, LIST_OK);
 }
 
+/* The next request that changes something; all before it read that head. */
+static struct list_request *next_change(struct script *s, const char *head)
+{
+    struct list_request *request = rig_next(&s->rig);
+    while (request->be.verb == BE_GET || request->be.verb == BE_SIZE) {
+        answer(s, request, BE_HIT, head);
+        request = rig_next(&s->rig);
+    }
+    return request;
+}
+
+/* A change that is the first of its worker waits for room as any other, and is not answered that it
+ * should be tried again. */
+static void test_a_first_change_waits_for_room(void **state)
+{
+    struct script *s = *state;
+    static const char full[] = "^1\n+1:a+1:b+1:d+1:e";
+    static const enum be_verb steps[] = {BE_APPEND, BE_APPEND, BE_CAS, BE_ADD, BE_CAS};
+    static const enum be_status answers[] = {BE_NOT_STORED, BE_NOT_STORED, BE_TOO_LARGE, BE_STORED,
+                                             BE_STORED};
+    struct slice item = SLICE_LIT("c");
+    s->rig.config->lists[0].log_limit_bytes = 4;
+    s->rig.config->lists[0].log_hard_limit_bytes = 12;
+    script_submit(s, LIST_ADD, &item, 1);
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        struct list_request *request = next_change(s, full);
+        assert_int_equal(request->be.verb, steps[i]);
+        answer(s, request, answers[i], NULL);
+        assert_null(engine_take_done(s->rig.engine));
+    }
+    struct list_request *again = next_change(s, "^1\n+1:a");
+    assert_true(slice_equal(again->be.value, SLICE_LIT("+1:c")));
+    answer(s, again, BE_STORED, NULL);
+    script_expect_answer(s, LIST_OK);
+}
+
 /* Moving a long list takes longer than a call may wait for its turn: that is not why it failed. */
 static void test_conversion_may_take_long(void **state)
 {
@@ -691,6 +727,7 @@ int main(void)
         script_test(test_log_full_of_dead_announcements_is_swept),
         script_test(test_compact_of_a_list_that_is_dropped_meanwhile),
         script_test(test_compact_of_a_head_on_disk),
+        script_test(test_a_first_change_waits_for_room),
         script_test(test_compact_of_a_head_that_is_full),
         script_test(test_compact_of_a_full_head_that_changes),
         script_test(test_compact_of_a_full_head_that_takes_too_long),

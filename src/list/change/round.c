@@ -406,17 +406,25 @@ static bool settle_missing(struct engine *e, struct op_round *round)
     return false;
 }
 
+/* Is there no room for the changes? They wait for a compaction, and the reads behind them as well.
+ * Where the log is short, but the item full, none helps. */
 static bool log_full(struct engine *e, struct op_round *round)
 {
-    if (list_has_room(round->op.list, round->found, round->batch->used)) {
+    struct list *list = round->op.list;
+    if (list_has_room(list, round->found, round->batch->used)) {
         return false;
     }
-    metric_inc(e->metrics, METRIC_list_log_full);
-    fail_writes(e, round, LIST_LOG_FULL);
+    if (list->head_full) {
+        metric_inc(e->metrics, METRIC_list_log_full);
+        fail_writes(e, round, LIST_LOG_FULL);
+    } else {
+        calls_give_back(e, list, &round->reads);
+        calls_give_back(e, list, &round->writes);
+    }
     return true;
 }
 
-/* Ends with all writes answered. */
+/* Ends with all writes answered, or waiting again. */
 static enum progress create_step(struct engine *e, struct op_round *round,
                                  const struct op_event *event)
 {
