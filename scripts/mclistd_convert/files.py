@@ -7,7 +7,9 @@ Inventory:  "mclistd inventory 1 PREFIX DIALECT TIME", then a line per list or i
                 list KEY ITEMS DIGEST     of the native list that it becomes
                 KIND NAME NOTE            all else; see inventory.py
                 end LINES
-Backup:     "mclistd backup 1 PREFIX DIALECT TIME", then per list:
+Backup:     "mclistd backup 1 PREFIX DIALECT TIME", then
+                servers SERVER...         all of the pool, of each run anew
+            and per list:
                 list KEY TIME LINES       read at that time; so many lines follow
                 item SERVER NAME FLAGS TTL CRC32 VALUE     TTL -1: it does not expire
                 absent NAME               a part that the list may have, and has not
@@ -199,6 +201,8 @@ class State(Log):
 
 # --- backup ----------------------------------------------------------------------------------------
 
+SERVERS = b"servers "
+
 
 class Saved:
     """A list in a backup. items: [(server, name, Item)]; absent: names."""
@@ -227,6 +231,8 @@ def parse_backup(path, text, prefix):
     while at < end:
         stop = text.index(b"\n", at)
         line, at, number = text[at:stop], stop + 1, number + 1
+        if saved is None and line.startswith(SERVERS):
+            continue
         try:
             if saved is None:
                 kind, key, time_s, lines = line.decode().split(" ")
@@ -250,12 +256,18 @@ def lists_in_backup(path, text, prefix):
     return list({saved.key: saved for saved in parse_backup(path, text, prefix)}.values())
 
 
+def servers_in_backup(text):
+    """Of the pool, also those that had no item of a list: they may have native lists."""
+    lines = [line for line in text.split(b"\n")[:-1] if line.startswith(SERVERS)]
+    return [unquote(word).decode() for line in lines for word in line.split(b" ")[1:]]
+
+
 class Backup(Log):
     """Lists are added before they are converted, each time that this is tried: clients may have
     changed them since."""
 
     def __init__(self, path, section):
-        self.section = section
+        self.section, self.has_servers = section, False
         super().__init__(path, head_of("backup", section.prefix, section.dialect), self.take)
 
     def take(self, path, text):
@@ -283,5 +295,8 @@ class Backup(Log):
                 lines.append(f"item {where} {item.flags} {item.ttl_s} {crc} {value}")
             if name not in found:
                 lines.append(f"absent {quote(name)}")
-        head = f"list {quote(key)} {now} {len(lines)}"
-        self.add("".join(f"{line}\n" for line in [head, *lines]).encode())
+        head = [f"list {quote(key)} {now} {len(lines)}"]
+        if not self.has_servers:
+            head.insert(0, " ".join(["servers", *(quote(a.encode()) for a in stored.addresses)]))
+        self.add("".join(f"{line}\n" for line in [*head, *lines]).encode())
+        self.has_servers = True

@@ -7,12 +7,13 @@ scripts/sweep. The item without which there is no list is written last, and a na
 that, so a restore that is killed may be started again."""
 
 import collections
+import sys
 import time
 
 from mclistd_convert import names as layout
-from mclistd_convert.files import lists_in_backup, read_file
+from mclistd_convert.files import lists_in_backup, read_file, servers_in_backup
 from mclistd_convert.stored import Stored
-from mclistd_convert.wire import Answer, Item, shown
+from mclistd_convert.wire import Answer, Item, Refused, shown
 from mclistd_lists.head import Head
 from mclistd_lists.problem import NotUnderstood
 
@@ -23,12 +24,31 @@ class Restore:
         self.lists = lists_in_backup(options.restore, text, options.prefix)
         addresses = [server for saved in self.lists for server, _, _ in saved.items]
         self.stored = Stored([*addresses, *(options.servers or [])])
+        self.pool = servers_in_backup(text) or options.servers
         self.is_forced = options.force
         self.counts = collections.Counter()
 
+    def check(self):
+        """Memcacheds that get none of the items may have native lists of their keys."""
+        self.stored.check()
+        if not self.pool:
+            print("the backup does not say which memcacheds the pool has: native lists are looked for "
+                  f"on {', '.join(self.stored.addresses)} alone (--server names others)", file=sys.stderr)
+        for address in dict.fromkeys(self.pool):
+            if address in self.stored.addresses:
+                continue
+            try:
+                Stored([address]).check()
+                self.stored.addresses.append(address)
+            except Refused as error:
+                what = f"{error}: native lists there are not seen"
+                if not self.is_forced:
+                    raise Refused(f"{what} (--force goes on)") from None
+                print(what, file=sys.stderr)
+
     def run(self):
         """Exit code."""
-        self.stored.check()
+        self.check()
         for saved in self.lists:
             try:
                 kind, reason = self.restore(saved)

@@ -169,7 +169,7 @@ def test_a_backup_is_added_to_and_never_written_over(start_daemon, memcached, tm
     assert "2 lists in the backup: 2 restored" in done.stdout
     path.write_bytes(whole.replace(b" 0 -1 ", b" 0 -2 x", 1))
     done = restore(path)
-    assert done.returncode == 2 and ":3: " in done.stderr
+    assert done.returncode == 2 and ":4: " in done.stderr
     path.write_text("something else\n")
     store(memcached, "simple", KEY, ["apple"])
     assert convert([daemon], server(memcached), f"--backup={path}").returncode == 2
@@ -393,3 +393,47 @@ def test_a_head_with_a_transaction_that_is_not_over_stays(start_daemon, memcache
         else:
             assert done.returncode == 3 and direct.get(f"{KEY}#") == head.encode()
             assert "with a transaction that is not over: lcompact it" in done.stdout
+
+
+@pytest.mark.memcacheds(3)
+def test_a_native_list_where_no_item_was_saved_is_seen(start_daemon, memcacheds, tmp_path):
+    """The items of one list and its native head have names of their own, and servers of their own."""
+    daemon = start_daemon(memcacheds, config=sections("signed"))
+    servers = [server(memcached) for memcached in memcacheds]
+    path = tmp_path / "backup.txt"
+
+    def have(name):
+        return [memcached for memcached in memcacheds if name in names_stored(memcached)]
+
+    for number in range(100):
+        key = f"topic-{number}"
+        with daemon.conn() as conn:
+            assert conn.set(key, "+apple") == b"STORED"
+            [old] = have(key)
+            assert convert([daemon], *servers, f"--backup={path}").returncode == 0
+            assert conn.cmd(f"ladd {key} since") == b"STORED"
+        [native] = have(f"{key}#")
+        if native is not old:
+            break
+        path.unlink()
+        with native.conn() as conn:
+            assert conn.cmd(f"delete {key}#") == b"DELETED"
+    daemon.stop()
+    done = restore(path)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert f"{key}: a native list of that key is there" in done.stdout
+    assert have(key) == []
+    native.stop()
+    assert restore(path).returncode == 2, "it cannot be seen whether there is a native list"
+    native.start()
+    done = restore(path, "--force")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert have(f"{key}#") == []
+    assert have(key) == [old]
+    native.stop()
+    done = restore(path, "--force")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"memcached {native.address}: " in done.stderr
+    path.write_bytes(b"".join(line for line in path.read_bytes().splitlines(keepends=True)
+                              if not line.startswith(b"servers ")))  # as older releases have it
+    assert f"native lists are looked for on {old.address} alone" in restore(path).stderr

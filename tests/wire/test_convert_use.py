@@ -193,3 +193,29 @@ def wait_for_answer(conn, answered):
         answered.set()
     except (OSError, EOFError):
         pass
+
+
+@pytest.mark.release
+@pytest.mark.slow
+def test_no_list_is_refused_when_the_last_step_restarts_proxies(start_daemon, memcached):
+    """As docs/replacing-hand-made-lists.md has it: with a higher `change` from step 3 on."""
+    def start(lists, change):
+        config = {"pool main": {"gate_s": 1, "change": change}, **lists}
+        return start_daemon([memcached], config=config)
+
+    old = [start(sections("signed", migrate="no"), 0) for _ in range(2)]
+    store(memcached, "signed", KEY, ["apple", "pear"])
+    for daemon in old:
+        daemon.stop()
+    daemons = [start(sections("signed"), 1) for _ in range(2)]
+    with daemons[0].conn() as conn:
+        assert conn.cmd(f"lconvert {KEY}") == b"2"
+    for number in range(2):
+        daemons[number].stop()
+        daemons[number] = start(sections("native"), 1)
+        until = time.monotonic() + 2.5
+        while time.monotonic() < until:
+            for daemon in daemons:
+                with daemon.conn() as conn:
+                    assert conn.lget(KEY) == [b"apple", b"pear"]
+            time.sleep(0.05)
