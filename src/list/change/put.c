@@ -537,6 +537,7 @@ static void emit_content(struct engine *e, struct op_put *p)
         life.until_s = p->writer.until_s;
         life.strict = true;
     }
+    life.before_s = p->is_long && p->unannounced ? writer_old_s(&p->writer) : 0;
     block_unref(&p->value);
     p->value = filled_head(e, p);
     p->sent = true;

@@ -239,16 +239,18 @@ static void note_end(struct engine *e, struct op_compact *c, bool finished)
 static bool announced_lately(const struct engine *e, const struct head *head)
 {
     struct slice rest = head->announcements;
+    struct name_set withdrawn = {0};
     struct entry entry;
-    while (entry_next(&rest, &entry) == ENTRY_OK) {
+    bool found = false;
+    log_withdrawals(rest, &withdrawn);
+    while (!found && entry_next(&rest, &entry) == ENTRY_OK) {
         struct announcement a;
-        if (entry.op == ENTRY_ANNOUNCE && announcement_parse(entry.bytes, &a) &&
-            !announcement_is_dead(&a, e->now.wall_s, ANNOUNCED_LATELY_S) &&
-            !log_has_withdrawal(head->announcements, &a.range.name)) {
-            return true;
-        }
+        found = entry.op == ENTRY_ANNOUNCE && announcement_parse(entry.bytes, &a) &&
+                !announcement_is_dead(&a, e->now.wall_s, ANNOUNCED_LATELY_S) &&
+                !name_set_has(&withdrawn, &a.range.name);
     }
-    return false;
+    name_set_fini(&withdrawn);
+    return found;
 }
 
 struct plan compact_plan(const struct engine *e, struct op_compact *c)

@@ -92,6 +92,7 @@ static void emit_head(struct engine *e, struct op_compact *c)
     struct life life = life_then(c, c->head->ttl_s, c->fills);
     life.until_s = c->until_s;
     life.strict = c->new_until;
+    life.before_s = c->plan.kind == PLAN_FLIP && c->writer.is_full ? writer_old_s(&c->writer) : 0;
     emit_cas_for(e, &c->op, c->head, &life, c->value, TAG_CAS);
 }
 

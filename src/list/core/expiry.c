@@ -426,7 +426,8 @@ static void decide(struct engine *e, struct expiry *x)
     char text[LIST_ERROR_MAX];
     const struct clock *c = x->clocks;
     bool agree = clocks_agree(x);
-    if (x->op->finished) {
+    bool is_late = x->life.before_s != 0 && e->now.wall_s >= x->life.before_s;
+    if (x->op->finished || is_late) {
         give_up(e, x, BE_EXISTS, NULL); /* no call waits for it any more */
     } else if (x->failed != BE_HIT && x->failed != BE_NO_MEMORY) {
         give_up(e, x, x->failed, x->text);

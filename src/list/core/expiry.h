@@ -53,6 +53,7 @@ struct life {
     uint32_t least_s; /* it is to have at least so much left: where it has less, it is renewed */
     int64_t until_s;  /* no renewal goes beyond that second of the server's clock; 0: no bound */
     bool strict;      /* nothing is written where the item would live longer than until_s anyway */
+    int64_t before_s; /* nothing is written from that second of the proxy's clock on; 0: no bound */
 };
 
 static inline struct life life_kept(int64_t ttl_s)
@@ -106,9 +107,9 @@ struct life life_of_call(const struct list_call *call, const struct head *head);
  * read behind it is read when it has been answered.
  *
  * The operation gets one event, as from op_send. Besides what the server answers to the write:
- * BE_EXISTS when request's own item has changed meanwhile; BE_NOT_FOUND when that or source has
- * gone; BE_DOWN, BE_REFUSED or BE_NO_MEMORY, with a text, when the server's clock cannot be read.
- * Nothing was written then.
+ * BE_EXISTS when request's own item has changed meanwhile, or it is too late; BE_NOT_FOUND when
+ * that or source has gone; BE_DOWN, BE_REFUSED or BE_NO_MEMORY, with a text, when the server's
+ * clock cannot be read. Nothing was written then.
  */
 void expiry_send(struct engine *e, struct op *op, struct list *list, struct list_request *request,
                  const struct life *life, struct slice source, struct block *value, uint64_t tag);

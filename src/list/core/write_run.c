@@ -221,11 +221,15 @@ bool writer_failed(const struct run_writer *w)
     return w->refused || w->unknown;
 }
 
+int64_t writer_old_s(const struct run_writer *w)
+{
+    int64_t half_s = w->op->list->policy->announcement_grace_s / 2;
+    return w->announcement.created_s + (half_s > 0 ? half_s : 1);
+}
+
 bool writer_is_old(const struct engine *e, const struct run_writer *w)
 {
-    int64_t age_s = e->now.wall_s - w->announcement.created_s;
-    int64_t grace_s = w->op->list->policy->announcement_grace_s;
-    return age_s > 0 && age_s >= grace_s / 2;
+    return e->now.wall_s >= writer_old_s(w);
 }
 
 /* Nothing of that name is stored: the announcement is taken back by an append, which no other

@@ -67,9 +67,10 @@ struct slice writer_entries(const struct run_writer *w);
 void writer_take_reply(struct run_writer *w, const struct op_event *event);
 /* Is a sublist not stored, or not known to be? Then the run must not be published. */
 bool writer_failed(const struct run_writer *w);
-/* Has the run half the age at which others sweep it? One that is not announced is not published
- * then: scripts/sweep takes sublists that are older, and that no head names, for those of a dead
- * proxy. */
+/* The second, by this proxy's clock, in which the run has half the age at which others sweep it.
+ * One that is not announced is not named from then on: scripts/sweep takes sublists that are older,
+ * and that no head names, for those of a dead proxy. */
+int64_t writer_old_s(const struct run_writer *w);
 bool writer_is_old(const struct engine *e, const struct run_writer *w);
 /* Announces the run and reads the head behind the announcement; *head is NULL when that did not go
  * well. name: of the wait. */

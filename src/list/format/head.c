@@ -644,6 +644,18 @@ bool log_has_withdrawal(struct slice log, const struct name *name)
     return find_announcement(&log, name, true);
 }
 
+void log_withdrawals(struct slice log, struct name_set *set)
+{
+    struct entry entry;
+    while ((void)pass_short(&log), entry_next(&log, &entry) == ENTRY_OK) {
+        struct announcement announcement;
+        if (entry.op == ENTRY_ANNOUNCE && announcement_parse(entry.bytes, &announcement) &&
+            announcement.range.count == 0) {
+            name_set_add(set, &announcement.range.name);
+        }
+    }
+}
+
 bool log_since_mark(struct slice log, const struct name *mark, struct slice *since)
 {
     bool found = find_announcement(&log, mark, true);

@@ -18,6 +18,7 @@
 #include "list/format/cap.h"
 #include "list/format/entry.h"
 #include "list/format/name.h"
+#include "list/format/name_set.h"
 #include "list/format/resolve.h"
 
 struct run {
@@ -243,6 +244,8 @@ struct name mark_append(struct block **b, struct rng *rng, int64_t now_s);
 bool log_has_announcement(struct slice log, const struct name *name);
 /* Does this log withdraw it? */
 bool log_has_withdrawal(struct slice log, const struct name *name);
+/* Adds all names that it withdraws to the set. */
+void log_withdrawals(struct slice log, struct name_set *set);
 /* Does it hold that mark? Then *since is what was appended behind it; valid while the log is. */
 bool log_since_mark(struct slice log, const struct name *mark, struct slice *since);
 

@@ -140,11 +140,13 @@ size_t layout_carry(struct layout *layout, struct slice log, const struct carry 
     if (carry->own != NULL && layout->tail != NULL) {
         take_off_tail(layout, carry->own);
     }
-    struct slice whole = log;
+    struct name_set withdrawn = {0};
+    log_withdrawals(log, &withdrawn);
     struct entry entry;
     for (;;) {
         const char *start = log.p;
         if (entry_next(&log, &entry) != ENTRY_OK) {
+            name_set_fini(&withdrawn);
             return swept;
         }
         struct announcement announcement;
@@ -156,7 +158,7 @@ size_t layout_carry(struct layout *layout, struct slice log, const struct carry 
             CHECK(announcement_parse(entry.bytes, &announcement));
             bool own = carry->own != NULL && name_equal(&announcement.range.name, carry->own);
             if (own || announcement.range.count == 0 ||
-                log_has_withdrawal(whole, &announcement.range.name)) {
+                name_set_has(&withdrawn, &announcement.range.name)) {
                 continue;
             }
             if (announcement_is_dead(&announcement, carry->now_s, carry->grace_s)) {
@@ -217,27 +219,38 @@ struct block *layout_value(const struct layout *layout)
     return value;
 }
 
-/* The transaction that this entry announces or decides is aborted: nothing is to be known of it. */
-static bool is_of_aborted(const struct head *whole, const struct entry *entry)
+/* What stands behind the cut, without what says nothing any more: intents that are aborted, and
+ * decisions that decide none of those that are left. */
+static struct block *tail_in_need(const struct head *whole, const struct head *front)
 {
-    struct intent intent;
-    struct name name;
-    enum decision decision;
-    if (entry->op == ENTRY_INTENT && intent_parse(entry->bytes, &intent)) {
-        return head_intent_state(whole, &intent.name) == INTENT_ABORTED;
-    }
-    return entry->op == ENTRY_DECISION && decision_parse(entry->bytes, &name, &decision) &&
-           head_intent_state(whole, &name) == INTENT_ABORTED;
-}
-
-static void append_without_aborted(struct block **b, const struct head *whole, struct slice log)
-{
+    struct slice tail = head_tail(front);
+    struct block *kept = block_new(tail.len);
+    struct name_set left = {0};
+    size_t at = 0;
     struct entry entry;
-    for (const char *start = log.p; entry_next(&log, &entry) == ENTRY_OK; start = log.p) {
-        if (!is_of_aborted(whole, &entry)) {
-            block_append(b, start, (size_t)(log.p - start));
+    while (whole->intents[at].at < front->cut_at) {
+        at++;
+    }
+    for (size_t i = at; i < whole->intent_count; i++) {
+        if (whole->intents[i].state != INTENT_ABORTED) {
+            name_set_add(&left, &whole->intents[i].name);
         }
     }
+    for (const char *start = tail.p; entry_next(&tail, &entry) == ENTRY_OK; start = tail.p) {
+        struct name name;
+        enum decision decision;
+        bool keeps = true;
+        if (entry.op == ENTRY_INTENT) {
+            keeps = whole->intents[at++].state != INTENT_ABORTED;
+        } else if (entry.op == ENTRY_DECISION && decision_parse(entry.bytes, &name, &decision)) {
+            keeps = name_set_has(&left, &name);
+        }
+        if (keeps) {
+            block_append(&kept, start, (size_t)(tail.p - start));
+        }
+    }
+    name_set_fini(&left);
+    return kept;
 }
 
 struct block *layout_decided(const struct head *head, struct slice key, struct slice decisions)
@@ -258,8 +271,7 @@ struct block *layout_decided(const struct head *head, struct slice key, struct s
     block_append(&layout.log, front->log.p, front->log.len);
     if (layout.tail != NULL) {
         block_unref(&layout.tail);
-        layout.tail = block_new(head_tail(front).len);
-        append_without_aborted(&layout.tail, whole, head_tail(front));
+        layout.tail = tail_in_need(whole, front);
     }
     struct block *value = layout_value(&layout);
     layout_fini(&layout);

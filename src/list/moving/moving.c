@@ -328,13 +328,13 @@ static enum progress find(struct moving *m, struct mover *x)
 /* --- moving it ------------------------------------------------------------------------------ */
 
 /* The new server has not done what the move needs. */
-static void note_refusal(struct mover *x)
+static void note_refusal(struct mover *x, enum be_status status)
 {
-    enum be_status status = x->reply->status;
     x->stay.why = status == BE_NO_MEMORY   ? "its new server is out of memory"
                   : status == BE_TOO_LARGE ? "its new server takes no item of that size"
                   : status == BE_REFUSED   ? "its new server refuses it"
                                            : "its new server does not answer";
+    x->stay.for_now = status == BE_TOO_LARGE; /* a head that is full is shorter once compacted */
 }
 
 /* The head that was found on the old server goes to the new one, if it can. Behind it the list is
@@ -346,7 +346,7 @@ static enum progress move(struct moving *m, struct mover *x)
     ask_get(m, x, true);
     CO_AWAIT(co, "looking for a copy");
     if (failed(x)) {
-        note_refusal(x);
+        note_refusal(x, x->reply->status);
         CO_RETURN(co);
     }
     place_read(&x->new, x->reply);
@@ -375,7 +375,7 @@ static enum progress move(struct moving *m, struct mover *x)
         x->own.be.exptime = place_exptime_of_head(&x->old, name_of(x->list), m->wall_s);
         CO_AWAIT(co, "writing the copy");
         if (failed(x)) {
-            note_refusal(x);
+            note_refusal(x, x->reply->status);
         }
         if (x->reply->status != BE_STORED) {
             CO_RETURN(co);

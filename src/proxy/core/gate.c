@@ -375,7 +375,11 @@ static void note_fresh(struct gate_pool *p)
 {
     struct gate_fresh *fresh = &p->gate->shared->gate_fresh[p->index];
     bool answered = count_seen(p, SEEN_NOTHING) < p->server_count;
-    if (!answered || !refuses(p)) {
+    if (!refuses(p)) {
+        atomic_store(&fresh->until_us, UINT64_MAX); /* a reload may have ended that */
+        return;
+    }
+    if (!answered) {
         return;
     }
     p->slept = false;
