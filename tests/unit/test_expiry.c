@@ -327,6 +327,32 @@ static void a_flip_sees_the_announcement_that_waited_for_the_clock(void **state)
     script_expect_done(s, LIST_OK);
 }
 
+/* A run that no announcement tells of is named within half of announcement_grace_s, or not at all:
+ * a proxy that sleeps while it waits for the clock may find it swept. */
+static void an_unannounced_run_is_not_named_too_late(void **state)
+{
+    struct script *s = *state;
+    s->rig.config->lists[0].log_limit_bytes = 4;
+    submit(s, LIST_COMPACT);
+    answer(s, expect(s, BE_GET, "k#"), BE_HIT, "^1\n+1:a+1:b", 7);
+    answer(s, expect(s, BE_APPEND, "k#"), BE_TOO_LARGE, NULL, -1);
+    answer(s, expect(s, BE_GET, "k#"), BE_HIT, "^1\n+1:a+1:b", 7);
+    answer(s, expect(s, BE_GET, "k#"), BE_HIT, "^1\n+1:a+1:b", 7);
+    answer_look(s, expect_look(s), FIRST_LEFT_S, 7, SECOND_LEFT_S);
+    struct list_request *sublist = engine_take_request(s->rig.engine);
+    assert_non_null(sublist);
+    assert_int_equal(sublist->be.verb, BE_ADD);
+    answer(s, sublist, BE_STORED, NULL, -1);
+    s->rig.now.wall_s += s->rig.config->lists[0].announcement_grace_s / 2;
+    answer_look(s, expect_look(s), FIRST_LEFT_S, 7, SECOND_LEFT_S);
+    answer(s, expect(s, BE_GET, "k#"), BE_HIT, "^1\n+1:a+1:b", 7);
+    struct list_request *undo = rig_next(&s->rig);
+    assert_int_equal(undo->be.verb, BE_DELETE);
+    answer(s, undo, BE_DELETED, NULL, -1);
+    answer(s, expect(s, BE_GET, "k#"), BE_MISS, NULL, -1);
+    script_expect_done(s, LIST_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +371,7 @@ int main(void)
         script_test(a_list_that_has_gone_meanwhile_is_not_written),
         script_test(a_list_that_moves_takes_its_time_along),
         script_test(a_flip_sees_the_announcement_that_waited_for_the_clock),
+        script_test(an_unannounced_run_is_not_named_too_late),
         script_test(values_of_clock_items_are_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

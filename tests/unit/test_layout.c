@@ -277,6 +277,8 @@ static void test_decisions_stand_in_place_of_their_intents(void **state)
     (void)state;
     assert_decided(RUNS "+1:a" INTENT(T) ANNOUNCED "-1:b" INTENT(U), COMMITS(T) ABORTS(U), false,
                    RUNS "+1:a+1:b" ANNOUNCED "-1:b");
+    /* A mark goes, so that this head is another one than before the intent. */
+    assert_decided("^1\n+1:a~26:" NAME_C ".0.1795229329" INTENT(T), ABORTS(T), false, "^1\n+1:a");
     /* A decision that stands there counts, and not that of a proxy that was slower. */
     assert_decided("^1\n" INTENT(T) COMMITS(T), ABORTS(T), false, "^1\n+1:b");
     /* The primary keeps what the others ask for, until they have it. */
@@ -286,6 +288,9 @@ static void test_decisions_stand_in_place_of_their_intents(void **state)
     /* Behind one that stays open, what was committed would cross it: it waits. */
     assert_decided("^1\n+1:a" V_OPEN INTENT(T) "+1:d" OWN_INTENT(U), COMMITS(T) ABORTS(U), false,
                    "^1\n+1:a" V_OPEN INTENT(T) "+1:d" COMMITS(T));
+    /* The decision of what the primary keeps stands with it, and not behind the cut as well. */
+    assert_decided("^1\n" OWN_INTENT(T) V_OPEN OWN_INTENT(U) COMMITS(T), ABORTS(U), false,
+                   "^1\n" RESIDUE "+1:b" V_OPEN);
     /* An entry that may be taken back crosses nothing by itself. */
     assert_decided("^1\n" OWN_INTENT(T) "+1:b" INTENT(U), ABORTS(U), false, "^1\n+1:b");
     assert_decided("^1\n" OWN_INTENT(T) "+1:b" INTENT(U), ABORTS(U), true,

@@ -267,8 +267,11 @@ struct block *layout_decided(const struct head *head, struct slice key, struct s
     CHECK(status == HEAD_OK); /* the head was read before, and decisions fit any */
     struct head *front = whole->open_count > 0 ? head_cut(whole) : head_ref(whole);
     struct layout layout;
+    /* Marks go, as from each head that is written anew: else one that lost what was aborted would
+     * be the same again as before. */
+    struct carry carry = {.grace_s = INT64_MAX, .keep_ops = true};
     layout_init(&layout, front);
-    block_append(&layout.log, front->log.p, front->log.len);
+    (void)layout_carry(&layout, front->log, &carry);
     if (layout.tail != NULL) {
         block_unref(&layout.tail);
         layout.tail = tail_in_need(whole, front);
