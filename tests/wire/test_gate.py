@@ -5,6 +5,7 @@ without the gate, and that with it lists are refused before they are made twice.
 import http.client
 import re
 import signal
+import time
 
 import pytest
 
@@ -540,6 +541,20 @@ def test_on_unequal_can_be_read_anew(start, memcached, tmp_path):
         second.signal(signal.SIGHUP)
         wait_until("it is not refused", lambda: conn.cmd("ladd a:1 x") == b"STORED")
         assert unequal(conn) == 1
+
+
+def test_lists_go_on_behind_a_reload_that_refuses_nothing(start, memcached):
+    """The gate is not asked any more whether the proxy has heard of it lately."""
+    daemon = start([memcached])
+    with daemon.conn() as conn:
+        for on_unequal in ("warn", "refuse"):
+            daemon.sections["pool main"]["on_unequal"] = on_unequal
+            write_ini(daemon.ini_path, daemon.sections)
+            daemon.signal(signal.SIGHUP)
+            end_s = time.monotonic() + 3  # of which gate_s is one
+            while time.monotonic() < end_s:
+                assert conn.cmd("ladd l x") == b"STORED"
+                time.sleep(0.1)
 
 
 @pytest.mark.memcacheds(3)
