@@ -51,11 +51,7 @@ static void evict_a(struct tx_test *t)
 static void test_the_primary_is_lost_when_it_is_decided(void **state)
 {
     struct tx_test *t = *state;
-    tx_make_lists(t);
-    t->hook_at = 7;
-    t->hook = evict_a;
-    tx_submit_two(&t->tx);
-    tx_run(t, &t->tx);
+    tx_run_two(t, 7, evict_a);
     assert_int_equal(t->tx.call.status, LIST_SERVER_ERROR);
     assert_string_equal(
         t->tx.call.error,
@@ -73,11 +69,7 @@ static void finish_and_fold(struct tx_test *t)
 static void test_others_finish_it_and_fold_it_away(void **state)
 {
     struct tx_test *t = *state;
-    tx_make_lists(t);
-    t->hook_at = 8;
-    t->hook = finish_and_fold;
-    tx_submit_two(&t->tx);
-    tx_run(t, &t->tx);
+    tx_run_two(t, 8, finish_and_fold);
     assert_int_equal(t->tx.call.status, LIST_SERVER_ERROR);
     assert_string_equal(t->tx.call.error,
                         "outcome unknown: committed, and a list was lost, or another proxy or a "
@@ -235,11 +227,7 @@ static void test_a_deleter_of_both(void **state)
     unsigned steps = count_steps(state, tx_submit_two, true);
     for (unsigned at = 0; at < 2 * steps; at++) {
         struct tx_test *t = *state;
-        tx_make_lists(t);
-        t->hook_at = at / 2;
-        t->hook = at % 2 == 0 ? delete_both : delete_both_back;
-        tx_submit_two(&t->tx);
-        tx_run(t, &t->tx);
+        tx_run_two(t, at / 2, at % 2 == 0 ? delete_both : delete_both_back);
         assert_int_equal(t->tx.call.status, LIST_OK);
         assert_int_equal(tx_has(t, "a", tx_x), tx_has(t, "b", tx_y));
         tx_begin_anew(state);
@@ -406,11 +394,7 @@ static void test_a_reader_in_between(void **state)
     unsigned steps = count_steps(state, tx_submit_two, true);
     for (unsigned at = 0; at < steps; at++) {
         struct tx_test *t = *state;
-        tx_make_lists(t);
-        t->hook_at = at;
-        t->hook = read_both;
-        tx_submit_two(&t->tx);
-        tx_run(t, &t->tx);
+        tx_run_two(t, at, read_both);
         assert_int_equal(t->tx.call.status, LIST_OK);
         tx_assert_as_told(t, false);
         tx_begin_anew(state);
@@ -435,11 +419,7 @@ static void test_a_transaction_in_between(void **state)
     unsigned steps = count_steps(state, tx_submit_two, true);
     for (unsigned at = 0; at < steps; at++) {
         struct tx_test *t = *state;
-        tx_make_lists(t);
-        t->hook_at = at;
-        t->hook = run_other;
-        tx_submit_two(&t->tx);
-        tx_run(t, &t->tx);
+        tx_run_two(t, at, run_other);
         assert_int_equal(t->tx.call.status, LIST_OK);
         assert_int_equal(tx_has(t, "a", tx_x), tx_has(t, "b", tx_y));
         tx_begin_anew(state);

@@ -102,11 +102,7 @@ static void test_lists_that_move_to_disk(void **state)
 {
     for (unsigned at = 0; at < 11; at++) {
         struct tx_test *t = *state;
-        tx_make_lists(t);
-        t->hook_at = at;
-        t->hook = move_to_disk;
-        tx_submit_two(&t->tx);
-        tx_run(t, &t->tx);
+        tx_run_two(t, at, move_to_disk);
         assert_int_equal(t->tx.call.status, LIST_OK);
         tx_assert_as_told(t, false);
         tx_begin_anew(state);
@@ -114,21 +110,20 @@ static void test_lists_that_move_to_disk(void **state)
 }
 
 /* Nothing that means anything, up to the last bytes of what the server takes. */
-static void fill_list(struct tx_test *t, const char *key, size_t bytes_max)
+static void fill_list(struct tx_test *t, const char *key)
 {
-    size_t used = store_find(&t->store, slice_of(key), t->tx.rig.now.wall_s)->value->used;
-    while (used + 19 <= bytes_max) {
-        assert_int_equal(tx_write_raw(t, BE_APPEND, key, "&15:fffffffffffff a"), BE_STORED);
-        used += 19;
+    static const char nothing[] = "&15:fffffffffffff a";
+    const struct item *item = store_find(&t->store, slice_of(key), t->tx.rig.now.wall_s);
+    while (store_takes(&t->store, item->value->used + strlen(nothing))) {
+        assert_int_equal(tx_write_raw(t, BE_APPEND, key, nothing), BE_STORED);
     }
 }
 
 static void fill_both(struct tx_test *t)
 {
-    enum { BYTES_MAX = 4000 };
-    fill_list(t, "a#", BYTES_MAX);
-    fill_list(t, "b#", BYTES_MAX);
-    t->store.small_max = BYTES_MAX + 64; /* what the store adds to each item */
+    t->store.small_max = 4064;
+    fill_list(t, "a#");
+    fill_list(t, "b#");
 }
 
 /* What was begun then is done or not, as it is said, and no list is stuck. */
@@ -136,11 +131,7 @@ static void test_lists_that_are_full(void **state)
 {
     for (unsigned at = 0; at < 11; at++) {
         struct tx_test *t = *state;
-        tx_make_lists(t);
-        t->hook_at = at;
-        t->hook = fill_both;
-        tx_submit_two(&t->tx);
-        tx_run(t, &t->tx);
+        tx_run_two(t, at, fill_both);
         tx_assert_as_told(t, false);
         assert_int_not_equal(tx_outcome(&t->tx), UNKNOWN);
         tx_begin_anew(state);
@@ -422,11 +413,7 @@ static void end_a(struct tx_test *t)
 static void test_a_primary_that_turns_out_to_end(void **state)
 {
     struct tx_test *t = *state;
-    tx_make_lists(t);
-    t->hook_at = 2;
-    t->hook = end_a;
-    tx_submit_two(&t->tx);
-    tx_run(t, &t->tx);
+    tx_run_two(t, 2, end_a);
     assert_int_equal(t->tx.call.status, LIST_OK);
     tx_assert_as_told(t, false);
     struct slice value = item_value(store_find(&t->store, SLICE_LIT("b#"), 0));

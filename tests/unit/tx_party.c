@@ -218,6 +218,15 @@ void tx_submit_three(struct party *p)
     tx_submit(p, LIST_TX);
 }
 
+void tx_run_two(struct tx_test *t, unsigned hook_at, void (*hook)(struct tx_test *t))
+{
+    tx_make_lists(t);
+    t->hook_at = hook_at;
+    t->hook = hook;
+    tx_submit_two(&t->tx);
+    tx_run(t, &t->tx);
+}
+
 /* Is the item in the list, as another proxy sees it? */
 bool tx_has(struct tx_test *t, const char *key, struct slice item)
 {

@@ -85,6 +85,8 @@ extern const struct slice tx_x, tx_y, tx_z;
 /* ltx: x joins "a", and y "b"; z "c" as well. */
 void tx_submit_two(struct party *p);
 void tx_submit_three(struct party *p);
+/* Makes the lists, and runs tx_submit_two to its end; in front of that step the hook is called. */
+void tx_run_two(struct tx_test *t, unsigned hook_at, void (*hook)(struct tx_test *t));
 
 /* Is the item in the list, as another proxy sees it? */
 bool tx_has(struct tx_test *t, const char *key, struct slice item);

@@ -128,9 +128,10 @@ static void send_cas_to(struct engine *e, struct op *op, struct list *list, cons
 }
 
 void emit_cas_appending(struct engine *e, struct op *op, struct list *list, const struct head *read,
-                        struct slice entries, uint64_t tag)
+                        const struct block *entries, uint64_t tag)
 {
-    send_cas_to(e, op, list, read, head_with_entries(read, entries), tag);
+    struct slice added = slice_make(entries->data, entries->used);
+    send_cas_to(e, op, list, read, head_with_entries(read, added), tag);
 }
 
 void emit_cas_deciding(struct engine *e, struct op *op, struct list *list, const struct head *read,

@@ -163,7 +163,7 @@ void emit_append_to(struct engine *e, struct op *op, struct list *list, struct b
 /* The same by CAS of what was read of that list, entries and all, for an item that takes no
  * appends: one that its server has moved to disk. It keeps its expiry. */
 void emit_cas_appending(struct engine *e, struct op *op, struct list *list, const struct head *read,
-                        struct slice entries, uint64_t tag);
+                        const struct block *entries, uint64_t tag);
 /* The same with decisions of transactions, so that it fits an item that is full as well:
  * layout_decided. */
 void emit_cas_deciding(struct engine *e, struct op *op, struct list *list, const struct head *read,

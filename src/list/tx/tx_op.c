@@ -91,8 +91,7 @@ static void send_write(struct engine *e, struct tx_part *part, struct block *val
     } else if (decides && part != tx_primary(part->tx)) {
         emit_cas_deciding(e, op, part->list, part->head, value, tag);
     } else {
-        struct slice entries = slice_make(value->data, value->used);
-        emit_cas_appending(e, op, part->list, part->head, entries, tag);
+        emit_cas_appending(e, op, part->list, part->head, value, tag);
     }
 }
 
