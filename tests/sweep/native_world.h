@@ -14,8 +14,9 @@
 /* Who is who: A is the one that something happens to, B the other, C looks at the end. */
 enum { PROXY_A, PROXY_B, PROXY_C, PROXIES };
 
-/* No proxy takes more steps. */
-#define STEPS_MAX 500
+/* No proxy takes more steps. Those of a change that waits for room until its deadline are most: it
+ * asks about once in a millisecond. */
+#define STEPS_MAX 2500
 
 /* A step that was taken. */
 struct step {
