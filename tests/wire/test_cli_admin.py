@@ -84,6 +84,13 @@ def test_another_proxy_than_the_one_that_is_meant_is_never_told(daemon, memcache
     assert code == 3 and error.endswith("does not answer: Connection refused\n")
 
 
+def test_servers_says_by_one_exit_code_that_it_could_not_go_on():
+    for action in ("plan", "status", "move"):
+        address = f"127.0.0.1:{free_port()}"
+        code, text, error = run(address, "servers", action)
+        assert (code, text, error) == (1, "", f"mclistd-cli: servers: {address}: Connection refused\n")
+
+
 @pytest.mark.parametrize("text, path", [
     ("[admin]\nlisten = unix:/a\n", "/a"),
     ("[proxy]\nlisten = unix:/b\n[admin]\nlisten=1.2.3.4, unix:/a ; a comment\n", "/a"),
