@@ -404,7 +404,6 @@ void nodes_mix(struct params *p)
     /* Nothing is evicted, and nodes that restart have what they had. */
     bool loses = p->faults[FAULT_RESTART] + p->faults[FAULT_EVICTION] > 0;
     p->faults[FAULT_RESTART] = p->faults[FAULT_EVICTION] = p->faults[FAULT_DISK] = 0;
-    p->faults[FAULT_FULL] = 0;
     if (p->fault_us > 0) {
         p->faults[FAULT_FAILOVER] = loses ? 4 : 1 + (unsigned)rng_below(&rng, 2);
         p->faults[FAULT_MOVE] = 2;

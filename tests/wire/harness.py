@@ -34,6 +34,7 @@ SLOW = float(os.environ.get("MCLISTD_SLOW", "1"))
 TIMEOUT_S = 10 * SLOW
 HOST = "127.0.0.1"
 SANITIZER_REPORT = re.compile(r"Sanitizer|runtime error")
+LISTENS = " listens on "  # in the line that a daemon writes once all its listeners are open
 
 
 def as_bytes(text):
@@ -422,12 +423,16 @@ class Daemon:
 
     def start(self):
         write_ini(self.ini_path, self.sections)
+        starts = self.log().count(LISTENS)
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env
             )
         try:
             wait_until("the daemon accepts", self._accepts)
+            if "log_file" not in self.sections["proxy"]:
+                # The first listener may accept before the daemon has opened the others.
+                wait_until("the daemon listens", lambda: self.log().count(LISTENS) > starts)
         except AssertionError:
             self.kill()
             raise
