@@ -435,10 +435,24 @@ uint64_t engine_end_largest(struct engine *e, struct list_session *session, stru
     return bytes;
 }
 
+/* A head that has no room for what is appended: a node of a bucket says so, memcached answers
+ * NOT_STORED, as where there is no head. What is done about it begins with a look in both cases. */
+static bool is_append_refused(const struct list_request *request, const struct be_reply *reply)
+{
+    return reply->status == BE_TOO_LARGE && request->be.verb == BE_APPEND &&
+           request->op->list->is_native;
+}
+
 void engine_reply(struct engine *e, struct list_request *request, const struct be_reply *reply,
                   struct now now)
 {
+    struct be_reply refused;
     e->now = now;
+    if (UNLIKELY(is_append_refused(request, reply))) {
+        refused = *reply;
+        refused.status = BE_NOT_STORED;
+        reply = &refused;
+    }
     if (UNLIKELY(e->own_changes != NULL) && be_changes(request->be.verb)) {
         recent_note_change(e, request);
     }

@@ -88,9 +88,7 @@ static struct block *filling(struct sim_world *w, const struct store *store, siz
     return b;
 }
 
-/* What many proxies have sent to a server that stood still arrives at once: each has left room for
- * its own changes alone. */
-static void fill(struct sim_world *w, unsigned list)
+void fault_head_fills(struct sim_world *w, unsigned list)
 {
     struct message m = {.list = (int)list, .purpose.kind = PURPOSE_COMPACT};
     struct list_request *r = &m.flight.request;
@@ -249,7 +247,7 @@ static void harm_store(struct sim_world *w, enum fault fault, unsigned server)
     } else if (fault == FAULT_DISK) {
         move_to_disk(w, server, any_key(w, server));
     } else if (fault == FAULT_FULL) {
-        fill(w, (unsigned)rng_below(&w->rng, w->p.lists));
+        fault_head_fills(w, (unsigned)rng_below(&w->rng, w->p.lists));
     } else if (fault == FAULT_STALL) {
         stall(w, server);
     } else if (fault == FAULT_FAILOVER) {

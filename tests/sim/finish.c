@@ -52,6 +52,7 @@ static struct sim_call *ask(struct sim_world *w, struct sim_proxy *p, enum list_
 {
     struct sim_call *call = call_create(w, &p->clients[0], verb, list);
     call->call.form = LIST_FORM_JOINED;
+    call_choose_items(w, &w->rng, call);
     sim_proxy_submit(p, call);
     sim_rest(w, "at the end");
     return call;
@@ -309,8 +310,25 @@ static void finish_dialect(struct sim_world *w)
     }
 }
 
+/* Heads that fill up take changes again, whatever comes first. */
+static void check_change(struct sim_world *w, unsigned list)
+{
+    static const enum list_verb verbs[] = {LIST_ADD, LIST_DEL, LIST_SET, LIST_DROP};
+    if (w->p.faults[FAULT_FULL] == 0 || rng_below(&w->rng, 2) == 0) {
+        return;
+    }
+    fault_head_fills(w, list);
+    struct sim_proxy *p = &w->proxies[rng_below(&w->rng, w->p.proxies)];
+    enum list_verb verb = verbs[rng_below(&w->rng, w->p.only_adds ? 1 : 4)];
+    struct sim_call *call = ask_again(w, p, verb, list);
+    if (call->call.status == LIST_SERVER_ERROR && !oracle_was_damaged(&w->oracle, call)) {
+        sim_violation("a change of a quiet list: %s", call->call.error);
+    }
+}
+
 static void finish_list(struct sim_world *w, unsigned list)
 {
+    check_change(w, list);
     struct sim_call *call = ask_again(w, choose_compactor(w), LIST_COMPACT, list);
     bool damaged = oracle_was_damaged(&w->oracle, call); /* it may have ended since */
     bool full = w->p.dialect == DIALECT_PAIRED && strstr(call->call.error, "no room") != NULL;

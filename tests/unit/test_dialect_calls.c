@@ -487,6 +487,37 @@ static void test_an_ldrop_of_a_pair_removes_the_additions_that_it_has_read(void 
     expect_done(t, call, LIST_OK);
 }
 
+static void answer_two_logs(struct test *t, const char *a, const char *b)
+{
+    answer_key(t, "key.a", a == NULL ? BE_MISS : BE_HIT, a);
+    answer_key(t, "key.b", b == NULL ? BE_MISS : BE_HIT, b);
+}
+
+/* key.a, to which this worker appends, is closed, and no other log is there yet. That is looked at
+ * until it is sure, but no change goes to key.a meanwhile: a client by hand may begin key.b. */
+static void test_a_log_that_is_seen_closed_takes_no_more_changes(void **state)
+{
+    struct test *t = *state;
+    t->rig.config->lists[0].migrate = MIGRATE_NO;
+    t->rig.config->lists[0].dialect = DIALECT_MARKER;
+    struct list_call *known = submit(t, 0, LIST_LEN, &t->reader);
+    answer_two_logs(t, "+one", NULL);
+    answer_two_logs(t, "+one", NULL);
+    expect_done(t, known, LIST_OK);
+    struct list_call *read = submit(t, 1, LIST_LEN, &t->reader);
+    answer_two_logs(t, "^+one", NULL);
+    struct list_call *change = submit(t, 2, LIST_ADD, &t->writer);
+    for (unsigned look = 0; look < 2; look++) {
+        answer_two_logs(t, "^+one", NULL); /* of the change */
+        answer_two_logs(t, "^+one", NULL); /* of the read */
+    }
+    expect_done(t, read, LIST_OK);
+    answer_two_logs(t, "^+one", NULL);
+    rig_answer(&t->rig, rig_take(&t->rig, BE_APPEND, "key.b"), BE_STORED, NULL, -1);
+    (void)engine_run(t->rig.engine, t->rig.now);
+    expect_done(t, change, LIST_OK);
+}
+
 /* Without numbers and without a counter the times tell which entry is the newest. Here a writer
  * whose clock is behind comes while the slots are read: its counter tells better. */
 static void test_a_ring_whose_counter_is_made_while_it_is_read(void **state)
@@ -844,6 +875,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_look_is_not_proved_by_one_beside_it, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_what_came_to_an_emptied_log_is_looked_at_twice, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_log_that_is_seen_closed_takes_no_more_changes, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_ring_whose_counter_is_made_while_it_is_read, setup,
                                         teardown),

@@ -682,6 +682,34 @@ static void test_a_copy_that_comes_while_a_list_is_dropped_goes_too(void **state
     script_expect_done(s, LIST_OK);
 }
 
+/* k.b is a copy of k.a, which is closed. k.a alone would be the list as it was at that time, with
+ * what has been deleted since: it goes first, and where k.b stays, nothing is known of it. */
+static void test_the_log_that_counts_is_dropped_last(void **state)
+{
+    struct script *s = *state;
+    struct slice item = SLICE_LIT("z");
+    uint64_t hash = hash_stable(SLICE_LIT(TAKEN), hash_stable(SLICE_LIT(TAKEN), 0));
+    char copy[200];
+    (void)snprintf(copy, sizeof copy,
+                   "+@0:9c1f0a77d3b2e845-@0:9c1f0a77d3b2e845+x"
+                   "+@%zu:%016" PRIx64 "-@%zu:%016" PRIx64 "-x",
+                   strlen(TAKEN), hash, strlen(TAKEN), hash);
+    begin(s, DIALECT_MARKER);
+    script_submit(s, LIST_DROP, NULL, 0);
+    for (unsigned look = 0; look < 2; look++) {
+        answer_both(s, "^" TAKEN, 1, copy, 1);
+    }
+    script_expect(s, BE_DELETE, "k.a", BE_DELETED, NULL);
+    script_expect(s, BE_DELETE, "k.b", BE_LOST, NULL);
+    script_expect_done(s, LIST_SERVER_ERROR);
+    script_submit(s, LIST_ADD, &item, 1);
+    for (unsigned look = 0; look < 3; look++) {
+        answer_both(s, NULL, 0, copy, 1);
+    }
+    script_expect(s, BE_APPEND, "k.b", BE_STORED, NULL);
+    script_expect_done(s, LIST_OK);
+}
+
 /* Drops k, and answers that its log k.b has been begun by hand since, as "+y". */
 static void drop_what_begins_anew(struct script *s)
 {
@@ -766,6 +794,7 @@ int main(void)
         script_test(test_a_place_is_no_copy),
         script_test(test_an_active_log_that_was_closed_is_not_confirmed),
         script_test(test_a_copy_that_comes_while_a_list_is_dropped_goes_too),
+        script_test(test_the_log_that_counts_is_dropped_last),
         script_test(test_a_list_that_begins_beside_an_ldrop_stays),
         script_test(test_a_log_that_took_items_beside_an_ldrop_goes),
         script_test(test_a_log_that_grows_beside_an_ldrop_stays),

@@ -40,6 +40,29 @@ static void test_drop_clears_only_once(void **state)
     script_expect_done(s, LIST_OK);
 }
 
+/* A node of a bucket says that a head has no room for an append, memcached that it is not stored:
+ * the head is looked at, and folded, in both cases. */
+static void test_an_append_that_is_too_large_is_looked_into(void **state)
+{
+    struct script *s = *state;
+    struct slice item = SLICE_LIT("x");
+    script_submit(s, LIST_ADD, &item, 1);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a");
+    for (int tries = 0; tries < 2; tries++) {
+        script_expect(s, BE_APPEND, "k#", BE_TOO_LARGE, NULL);
+        script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:b-1:b");
+    }
+    struct list_request *folded = engine_take_request(s->rig.engine);
+    assert_true(slice_equal(folded->be.value, SLICE_LIT("^1\n+1:x")));
+    answer(s, folded, BE_STORED, NULL);
+    script_expect_done(s, LIST_OK);
+    script_submit(s, LIST_DROP, NULL, 0);
+    script_expect(s, BE_APPEND, "k#", BE_TOO_LARGE, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:x");
+    script_expect(s, BE_CAS_DELETE, "k#", BE_STORED, NULL);
+    script_expect_done(s, LIST_OK);
+}
+
 /* An append reaches any item, also a foreign one: a change of a list that this worker does not know
  * looks first, and leaves alone what is no list. */
 static void test_change_of_what_is_no_list_is_refused(void **state)
@@ -710,6 +733,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         script_test(test_copy_of_a_list_that_turns_out_empty),
         script_test(test_drop_clears_only_once),
+        script_test(test_an_append_that_is_too_large_is_looked_into),
         script_test(test_change_of_what_is_no_list_is_refused),
         script_test(test_change_of_a_known_list_does_not_look),
         script_test(test_flip_that_meets_what_is_no_list_leaves_it_alone),

@@ -335,8 +335,10 @@ static void an_unannounced_run_is_not_named_too_late(void **state)
     s->rig.config->lists[0].log_limit_bytes = 4;
     submit(s, LIST_COMPACT);
     answer(s, expect(s, BE_GET, "k#"), BE_HIT, "^1\n+1:a+1:b", 7);
-    answer(s, expect(s, BE_APPEND, "k#"), BE_TOO_LARGE, NULL, -1);
+    answer(s, expect(s, BE_APPEND, "k#"), BE_NOT_STORED, NULL, -1);
     answer(s, expect(s, BE_GET, "k#"), BE_HIT, "^1\n+1:a+1:b", 7);
+    answer_look(s, expect_look(s), FIRST_LEFT_S, 7, SECOND_LEFT_S);
+    answer(s, expect(s, BE_CAS, "k#"), BE_TOO_LARGE, NULL, -1);
     answer(s, expect(s, BE_GET, "k#"), BE_HIT, "^1\n+1:a+1:b", 7);
     answer_look(s, expect_look(s), FIRST_LEFT_S, 7, SECOND_LEFT_S);
     struct list_request *sublist = engine_take_request(s->rig.engine);

@@ -33,8 +33,19 @@ static int of_equals(const struct work *w, bool closed)
     return two_logs_number(w, 0) == 0 && two_logs_number(w, 1) != 0;
 }
 
+/* A log that is closed takes no more changes, also while this look goes on: beside a log that a
+ * client by hand begins, what comes late to it counts as older. */
+static void forget_closed(struct work *w)
+{
+    int known = two_logs_list(w->op.list)->active;
+    if (known != 0 && two_logs_closed(w, known - 1)) {
+        two_logs_forget(w->op.list);
+    }
+}
+
 static enum look mark_look(struct engine *e, struct work *w)
 {
+    forget_closed(w);
     bool a_closed = two_logs_closed(w, 0), b_closed = two_logs_closed(w, 1);
     bool a_there = w->cells[0].state == CELL_THERE, b_there = w->cells[1].state == CELL_THERE;
     if (a_closed != b_closed) {
@@ -75,6 +86,7 @@ const struct dialect dialect_two_logs_mark = {
     .change = two_logs_change,
     .set = two_logs_rewrite,
     .drop = dialect_drop,
+    .drops_last = two_logs_drop_last,
     .outlives_drop = two_logs_outlive_drop,
     .compact = two_logs_rewrite,
 };

@@ -41,6 +41,11 @@ bool two_logs_is_place(const struct work *w, int which)
     return signed_next(&text, signs_in(w), &op, &item) && note_parse(item, &note) && note.is_place;
 }
 
+size_t two_logs_drop_last(const struct work *w)
+{
+    return (size_t)two_logs_own(w)->active;
+}
+
 static bool outlives_drop(const struct work *w, int which)
 {
     return w->cells[which].state == CELL_THERE &&

@@ -109,6 +109,8 @@ bool two_logs_has_taken(const struct work *w, int which, struct note *note);
 bool two_logs_wants_pointer(const struct work *w);
 /* Is it a place for a copy, which holds nothing yet but what came late? */
 bool two_logs_is_place(const struct work *w, int which);
+/* The active log: without it, the other one would be the list, as it was when that was copied. */
+size_t two_logs_drop_last(const struct work *w);
 /* Is there a log that a folding has written, or is about to write? */
 bool two_logs_outlive_drop(const struct work *w);
 

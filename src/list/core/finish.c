@@ -182,7 +182,7 @@ static enum progress others_step(struct engine *e, struct op_finish *f,
     }
     emit_done(e, f, false);
     CO_AWAIT(co, "telling the primary that all lists know");
-    if (event->status == BE_NOT_STORED || event->status == BE_TOO_LARGE) {
+    if (event->status == BE_NOT_STORED) {
         emit_done(e, f, true);
         CO_AWAIT(co, "telling the primary by CAS that all lists know");
     }

@@ -238,15 +238,13 @@ static enum progress look_step(struct engine *e, struct settle *s, const struct 
 
 /* ---- appending decisions ---- */
 
-/* NOT_STORED, of an append also TOO_LARGE: the item is gone, which a look tells, or its server
- * takes no appends to it, so that it is to be written anew. EXISTS, NOT_FOUND: it has changed, or
- * gone, since it was read. */
+/* NOT_STORED: the item is gone, which a look tells, or its server takes no appends to it, so that
+ * it is to be written anew. EXISTS, NOT_FOUND: it has changed, or gone, since it was read. */
 static void note_append(struct settle *s, const struct op_event *event)
 {
     bool is_own = event->tag == TAG_OWN;
     struct settle_target *asked = is_own ? NULL : &s->targets[event->tag & ~TAG_SETTLE];
-    bool appended = (is_own ? s->head : asked->taken) == NULL;
-    bool refused = write_was_refused(event->status) || (appended && event->status == BE_TOO_LARGE);
+    bool refused = write_was_refused(event->status);
     bool told_by_look = refused || event->status == BE_STORED || event->status == BE_LOST;
     if (is_own) {
         s->refused = refused;

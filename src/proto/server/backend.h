@@ -25,7 +25,7 @@ enum be_verb {
     BE_ADD,     /* BE_STORED or BE_NOT_STORED */
     BE_REPLACE, /* BE_STORED or BE_NOT_STORED */
     BE_SET,     /* BE_STORED. One that is refused removes what it was to replace */
-    BE_APPEND,  /* BE_STORED or BE_NOT_STORED */
+    BE_APPEND,  /* BE_STORED or BE_NOT_STORED; of a bucket also BE_TOO_LARGE */
     BE_PREPEND, /* the same */
     BE_INCR,    /* adds delta to a decimal number: BE_STORED with reply.number, or
                    BE_NOT_FOUND; BE_REFUSED when it is no number */
