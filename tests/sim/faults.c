@@ -88,7 +88,7 @@ static struct block *filling(struct sim_world *w, const struct store *store, siz
     return b;
 }
 
-void fault_head_fills(struct sim_world *w, unsigned list)
+bool fault_head_fills(struct sim_world *w, unsigned list)
 {
     struct message m = {.list = (int)list, .purpose.kind = PURPOSE_COMPACT};
     struct list_request *r = &m.flight.request;
@@ -97,7 +97,7 @@ void fault_head_fills(struct sim_world *w, unsigned list)
     const struct item *item = store_find(store, key, world_now(&w->base).wall_s);
     if (item == NULL || !slice_starts_with(item_value(item), SLICE_LIT("^1")) ||
         slice_starts_with(item_value(item), SLICE_LIT("^1 >"))) {
-        return;
+        return false;
     }
     struct block *value = filling(w, store, item_value(item).len);
     memcpy(r->key, key.p, key.len);
@@ -111,6 +111,7 @@ void fault_head_fills(struct sim_world *w, unsigned list)
           (unsigned)value->used, be_status_name(m.flight.reply.status));
     message_executed(w, &m);
     block_unref(&value);
+    return m.flight.reply.status == BE_STORED;
 }
 
 static void restart(struct sim_world *w, unsigned server)
@@ -247,7 +248,7 @@ static void harm_store(struct sim_world *w, enum fault fault, unsigned server)
     } else if (fault == FAULT_DISK) {
         move_to_disk(w, server, any_key(w, server));
     } else if (fault == FAULT_FULL) {
-        fault_head_fills(w, (unsigned)rng_below(&w->rng, w->p.lists));
+        (void)fault_head_fills(w, (unsigned)rng_below(&w->rng, w->p.lists));
     } else if (fault == FAULT_STALL) {
         stall(w, server);
     } else if (fault == FAULT_FAILOVER) {

@@ -314,10 +314,9 @@ static void finish_dialect(struct sim_world *w)
 static void check_change(struct sim_world *w, unsigned list)
 {
     static const enum list_verb verbs[] = {LIST_ADD, LIST_DEL, LIST_SET, LIST_DROP};
-    if (w->p.faults[FAULT_FULL] == 0 || rng_below(&w->rng, 2) == 0) {
+    if (w->p.faults[FAULT_FULL] == 0 || rng_below(&w->rng, 2) == 0 || !fault_head_fills(w, list)) {
         return;
     }
-    fault_head_fills(w, list);
     struct sim_proxy *p = &w->proxies[rng_below(&w->rng, w->p.proxies)];
     enum list_verb verb = verbs[rng_below(&w->rng, w->p.only_adds ? 1 : 4)];
     struct sim_call *call = ask_again(w, p, verb, list);

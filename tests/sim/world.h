@@ -188,8 +188,9 @@ void fault_happen(struct sim_world *w);
 /* Everything that is stored moves to disk. */
 void fault_disk_fills(struct sim_world *w);
 /* What many proxies have sent to a server that stood still arrives at once, and fills the list's
- * head: each has left room for its own changes alone. */
-void fault_head_fills(struct sim_world *w, unsigned list);
+ * head: each has left room for its own changes alone. False: there is no native head, or it took
+ * nothing. */
+bool fault_head_fills(struct sim_world *w, unsigned list);
 
 /* hand.c */
 void hands_start(struct sim_world *w);
