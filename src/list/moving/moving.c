@@ -10,6 +10,8 @@
 #include "list/core/expiry.h"
 #include "list/moving/append.h"
 #include "list/moving/places.h"
+#include "list/moving/porter.h"
+#include "list/moving/state.h"
 
 #define TRIES_MAX 32
 /* memcached's flags of marks and copies: so who looks at flags alone tells them from heads. */
@@ -32,74 +34,11 @@ struct mover {
     struct list_request own; /* last: what it asks for itself; the carrier's room is behind it */
 };
 
-/* Sublists on their way to the new server, or off the old one: beside what clients ask for. */
-struct porter {
-    struct moved_list *list;
-    bool removes; /* they are on the new server, and readers find them there */
-    struct name_range *ranges;
-    size_t range_count, ranges_max, range;
-    uint32_t number;
-    bool gave_up;
-    struct co co;
-    const struct be_reply *reply;
-    struct list_request own; /* last, as a mover's */
-};
-
-/* A list for which something is under way, or that was met lately. */
-struct moved_list {
-    struct moved_list *next; /* in the bucket */
-    STAILQ_ENTRY(moved_list) ready;
-    TAILQ_HEAD(, mover) waiting;
-    struct list_request *asked; /* by the first of them, and not answered yet */
-    size_t passing;             /* requests that go by */
-    struct porter *porter;      /* or NULL */
-    struct name_range *ported;  /* runs whose sublists are on the new server */
-    size_t ported_count;
-    const char *port_failed; /* why those of that run could not be copied, until it is told */
-    struct name failed_run;
-    bool known, on_new; /* where the list was seen last */
-    bool old_is_gone;   /* moving_submit's */
-    uint64_t epochs[2]; /* of the last answers of the old server and of the new one */
-    uint8_t key_len;
-    char key[KEY_BYTES_MAX];
-};
-
-struct moving {
-    uint32_t pools[2];
-    enum moving_step step;
-    int64_t wall_s;
-    size_t room_bytes;
-    struct rng *rng;
-    moving_done_fn *done;
-    void *arg;
-    struct metrics *metrics;
-    struct moved_list **buckets;
-    size_t bucket_count;
-    STAILQ_HEAD(, moved_list) ready; /* the first mover of each has not begun */
-    struct request_queue outbox;
-    size_t bytes, bytes_max; /* of buckets and lists, with what is under way for them or without */
-    size_t forget_next;
-};
-
 /* --- lists ---------------------------------------------------------------------------------- */
-
-/* Its key is that of its head: with a '#'. */
-static struct slice name_of(const struct moved_list *list)
-{
-    return slice_make(list->key, list->key_len - 1u);
-}
-
-static void forget_ported(struct moving *m, struct moved_list *list)
-{
-    m->bytes -= list->ported_count * sizeof *list->ported;
-    free(list->ported);
-    list->ported = NULL;
-    list->ported_count = 0;
-}
 
 static void free_list(struct moving *m, struct moved_list *list)
 {
-    forget_ported(m, list);
+    porter_forget(m, list);
     m->bytes -= sizeof *list;
     free(list);
 }
@@ -149,8 +88,7 @@ static struct moved_list *list_of(struct moving *m, struct slice key)
 
 /* --- asking --------------------------------------------------------------------------------- */
 
-/* Asks for the list's head by a request of its own; the value's reference goes to that. */
-static void ask(struct moving *m, const struct moved_list *list, struct list_request *own,
+void moving_ask(struct moving *m, const struct moved_list *list, struct list_request *own,
                 bool on_new, enum be_verb verb, struct block *value)
 {
     block_unref(&own->be.block);
@@ -167,7 +105,7 @@ static void ask(struct moving *m, const struct moved_list *list, struct list_req
 static void ask_get(struct moving *m, struct mover *x, bool on_new)
 {
     x->list->asked = &x->own;
-    ask(m, x->list, &x->own, on_new, BE_GET, NULL);
+    moving_ask(m, x->list, &x->own, on_new, BE_GET, NULL);
 }
 
 /* Writes the block, whose reference it takes over. where: what was read there, which a BE_CAS
@@ -176,7 +114,7 @@ static void ask_write(struct moving *m, struct mover *x, bool on_new, enum be_ve
                       const struct place *where, struct block *value, uint32_t flags)
 {
     x->list->asked = &x->own;
-    ask(m, x->list, &x->own, on_new, verb, value);
+    moving_ask(m, x->list, &x->own, on_new, verb, value);
     x->own.be.flags = flags;
     if (verb != BE_ADD) {
         x->own.be.cas = where->reply.cas;
@@ -316,7 +254,7 @@ static enum progress find(struct moving *m, struct mover *x)
         }
         if (place_counts(&x->new, &x->old)) {
             ask_write(m, x, true, BE_CAS, &x->new, place_head(&x->new), 0);
-            x->own.be.exptime = place_exptime_of_head(&x->new, name_of(x->list), m->wall_s);
+            x->own.be.exptime = place_exptime_of_head(&x->new, moved_list_name(x->list), m->wall_s);
         } else { /* its mover may not know yet that it counts for nothing */
             ask_write(m, x, true, BE_CAS_DELETE, &x->new, NULL, 0);
         }
@@ -328,8 +266,9 @@ static enum progress find(struct moving *m, struct mover *x)
 /* --- moving it ------------------------------------------------------------------------------ */
 
 /* The new server has not done what the move needs. */
-static void note_refusal(struct mover *x, enum be_status status)
+static void note_refusal(struct mover *x)
 {
+    enum be_status status = x->reply->status;
     x->stay.why = status == BE_NO_MEMORY   ? "its new server is out of memory"
                   : status == BE_TOO_LARGE ? "its new server takes no item of that size"
                   : status == BE_REFUSED   ? "its new server refuses it"
@@ -346,7 +285,7 @@ static enum progress move(struct moving *m, struct mover *x)
     ask_get(m, x, true);
     CO_AWAIT(co, "looking for a copy");
     if (failed(x)) {
-        note_refusal(x, x->reply->status);
+        note_refusal(x);
         CO_RETURN(co);
     }
     place_read(&x->new, x->reply);
@@ -372,10 +311,10 @@ static enum progress move(struct moving *m, struct mover *x)
         name_fresh(&x->token, m->rng);
         ask_write(m, x, true, x->new.kind == PLACE_NOTHING ? BE_ADD : BE_CAS, &x->new,
                   place_copy(&x->old, &x->token), MARK_FLAGS);
-        x->own.be.exptime = place_exptime_of_head(&x->old, name_of(x->list), m->wall_s);
+        x->own.be.exptime = place_exptime_of_head(&x->old, moved_list_name(x->list), m->wall_s);
         CO_AWAIT(co, "writing the copy");
         if (failed(x)) {
-            note_refusal(x, x->reply->status);
+            note_refusal(x);
         }
         if (x->reply->status != BE_STORED) {
             CO_RETURN(co);
@@ -393,181 +332,24 @@ static enum progress move(struct moving *m, struct mover *x)
     CO_END(co);
 }
 
-/* --- sublists ------------------------------------------------------------------------------- */
-
-static size_t porter_bytes(const struct moving *m, const struct porter *x)
-{
-    return sizeof *x + m->room_bytes + x->ranges_max * sizeof *x->ranges;
-}
-
-static void free_porter(const struct moving *m, struct porter *x)
-{
-    memory_give(porter_bytes(m, x));
-    block_unref(&x->own.be.block);
-    free(x->ranges);
-    free(x);
-}
-
-static void port_ask(struct moving *m, struct porter *x, bool on_new, enum be_verb verb,
-                     struct block *value)
-{
-    ask(m, x->list, &x->own, on_new, verb, value);
-    uint8_t len = sublist_key(x->own.key, name_of(x->list), &x->ranges[x->range].name, x->number);
-    x->own.be.key = slice_make(x->own.key, len);
-}
-
-static void give_up_port(struct porter *x, const char *why)
-{
-    x->gave_up = true;
-    x->list->port_failed = why;
-    x->list->failed_run = x->ranges[x->range].name;
-}
-
-/* One sublist is copied, or deleted. */
-static enum progress port_one(struct moving *m, struct porter *x)
-{
-    struct co *co = &x->co;
-    CO_BEGIN(co);
-    if (x->removes) {
-        port_ask(m, x, false, BE_DELETE, NULL);
-        CO_AWAIT(co, "deleting a sublist on the old server");
-        CO_RETURN(co);
-    }
-    port_ask(m, x, true, BE_PROBE, NULL);
-    CO_AWAIT(co, "looking for a sublist on the new server");
-    if (x->reply->status == BE_HIT) {
-        CO_RETURN(co);
-    }
-    port_ask(m, x, false, BE_GET, NULL);
-    CO_AWAIT(co, "reading a sublist");
-    if (x->reply->status != BE_HIT) {
-        give_up_port(x, x->reply->status == BE_MISS ? "a sublist of it is missing"
-                                                    : "its old server does not answer");
-        CO_RETURN(co);
-    }
-    port_ask(m, x, true, BE_ADD, block_ref(x->reply->block));
-    /* The block may hold more than the value. */
-    x->own.be.value = x->reply->value;
-    x->own.be.exptime = place_exptime_beyond(x->reply, m->wall_s);
-    CO_AWAIT(co, "copying a sublist");
-    if (x->reply->status != BE_STORED && x->reply->status != BE_NOT_STORED) {
-        give_up_port(x, "its new server does not take its sublists");
-    }
-    CO_END(co);
-}
-
-static enum progress port(struct moving *m, struct porter *x)
-{
-    struct co *co = &x->co;
-    CO_BEGIN(co);
-    for (; x->range < x->range_count; x->range++) {
-        for (x->number = 0; x->number < x->ranges[x->range].count; x->number++) {
-            CO_CALL(co, port_one(m, x));
-            if (x->gave_up) {
-                CO_RETURN(co);
-            }
-        }
-    }
-    CO_END(co);
-}
-
-static bool is_ported(const struct moved_list *list, const struct name *name)
-{
-    for (size_t i = 0; i < list->ported_count; i++) {
-        if (name_equal(&list->ported[i].name, name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Forgets those that the head names no more. */
-static void keep_ported(struct moving *m, struct moved_list *list, const struct head *head)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < list->ported_count; i++) {
-        if (head_names_run(head, &list->ported[i].name)) {
-            list->ported[kept++] = list->ported[i];
-        }
-    }
-    m->bytes -= (list->ported_count - kept) * sizeof *list->ported;
-    list->ported_count = kept;
-}
-
-static void end_port(struct moving *m, struct porter *x)
-{
-    struct moved_list *list = x->list;
-    list->porter = NULL;
-    if (x->removes || x->gave_up) {
-        free_porter(m, x);
-        return;
-    }
-    size_t count = list->ported_count + x->range_count;
-    list->ported = realloc(list->ported, count * sizeof *list->ported);
-    CHECK(list->ported != NULL);
-    memcpy(list->ported + list->ported_count, x->ranges, x->range_count * sizeof *x->ranges);
-    list->ported_count = count;
-    m->bytes += x->range_count * sizeof *x->ranges;
-    free_porter(m, x);
-}
-
-static void advance_port(struct moving *m, struct porter *x)
-{
-    if (port(m, x) == PROGRESS_DONE) {
-        end_port(m, x);
-    }
-}
-
-/* Begins with those of the head's runs that are not there yet; removes: with all of them. */
-static void begin_port(struct moving *m, struct moved_list *list, const struct head *head,
-                       bool removes)
-{
-    if (list->porter != NULL || head->run_count == 0) {
-        return;
-    }
-    struct porter *x = calloc(1, sizeof *x + m->room_bytes);
-    CHECK(x != NULL);
-    x->ranges_max = head->run_count;
-    x->ranges = calloc(x->ranges_max, sizeof *x->ranges);
-    CHECK(x->ranges != NULL);
-    memory_take(porter_bytes(m, x));
-    x->list = list;
-    x->removes = removes;
-    for (size_t i = 0; i < head->run_count; i++) {
-        if (removes || !is_ported(list, &head->runs[i].range.name)) {
-            x->ranges[x->range_count++] = head->runs[i].range;
-        }
-    }
-    list->porter = x;
-    advance_port(m, x);
-}
-
-/* Why sublists of that head could not be copied, or NULL; once. */
-static const char *port_failure(struct moved_list *list, const struct head *head)
-{
-    const char *why = list->port_failed;
-    list->port_failed = NULL;
-    return why != NULL && head_names_run(head, &list->failed_run) ? why : NULL;
-}
-
 /* The head that was found on the old server: can it go now? If sublists have to go first, they
  * begin to. */
 static void consider(struct moving *m, struct mover *x)
 {
-    struct head *head = place_open(&x->old, name_of(x->list));
+    struct head *head = place_open(&x->old, moved_list_name(x->list));
     x->stay = place_stay(&x->old, head);
     bool all = true;
     if (head != NULL) {
-        keep_ported(m, x->list, head);
+        porter_keep(m, x->list, head);
     }
     for (size_t i = 0; x->stay.why == NULL && i < head->run_count; i++) {
-        all = all && is_ported(x->list, &head->runs[i].range.name);
+        all = all && porter_has(x->list, &head->runs[i].range.name);
     }
     if (!all) {
-        x->stay = (struct stay){.why = port_failure(x->list, head)};
+        x->stay = (struct stay){.why = porter_failure(x->list, head)};
         if (x->stay.why == NULL) {
             x->stay = (struct stay){.why = "its sublists are being copied", .for_now = true};
-            begin_port(m, x->list, head, false);
+            porter_begin(m, x->list, head, false);
         }
     }
     head_unref(&head);
@@ -576,10 +358,10 @@ static void consider(struct moving *m, struct mover *x)
 /* The old head has been marked. */
 static void leave_old(struct moving *m, struct mover *x)
 {
-    struct head *head = place_open(&x->left, name_of(x->list));
-    forget_ported(m, x->list);
+    struct head *head = place_open(&x->left, moved_list_name(x->list));
+    porter_forget(m, x->list);
     if (head != NULL) {
-        begin_port(m, x->list, head, true);
+        porter_begin(m, x->list, head, true);
     }
     head_unref(&head);
 }
@@ -663,7 +445,7 @@ static enum progress act(struct moving *m, struct mover *x)
         CO_RETURN(co);
     }
     if (is_head && x->request->be.verb == BE_APPEND) {
-        if (!append_has_place(x->request, found, name_of(x->list))) {
+        if (!append_has_place(x->request, found, moved_list_name(x->list))) {
             answer_status(m, x, BE_NOT_STORED, NULL);
             CO_RETURN(co);
         }
@@ -820,9 +602,7 @@ void moving_reply(struct moving *m, struct list_request *request, const struct b
 {
     struct moved_list *list = *find_list(m, request_placement(request));
     CHECK(list != NULL);
-    if (list->porter != NULL && request == &list->porter->own) {
-        list->porter->reply = reply;
-        advance_port(m, list->porter);
+    if (porter_takes(m, list, request, reply)) {
         return;
     }
     if (list->asked != request) {
@@ -889,9 +669,7 @@ void moving_destroy(struct moving **slot)
                 }
                 free_mover(m, x);
             }
-            if (list->porter != NULL) {
-                free_porter(m, list->porter);
-            }
+            porter_drop(m, list);
             free_list(m, list);
         }
     }
