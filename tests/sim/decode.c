@@ -339,9 +339,8 @@ static void decode_logs(const struct format *f, struct slice active, struct slic
         replay_log(f, r, note.behind, c);
         replay_log(f, r, without(active, note.taken), c);
         replay_additions(f, r, note.behind);
-    } else if (f->dialect == DIALECT_FLIP && begins_with_note(f, active) &&
-               last_note(f, active, &note)) {
-        /* It was emptied before: what it holds came late. */
+    } else if (begins_with_note(f, active) && last_note(f, active, &note)) {
+        /* It was emptied before, or removed and made anew: what it holds came late. */
         replay_log(f, r, slice_make(active.p, active.len - note.behind.len), c);
         replay_log(f, r, other, c);
         replay_log(f, r, note.behind, c);
@@ -365,6 +364,7 @@ static void decode_flip(const struct format *f, unsigned list, int64_t now_s, st
     struct slice b = format_value(f, list, FORMAT_B, 0, now_s);
     bool b_active = pointer.p == NULL ? a.p == NULL && b.p != NULL : slice_equal(pointer, b_name);
     c->parts = (a.len > 0) + (b.len > 0);
+    c->second_active = b_active;
     c->exists = a.p != NULL || b.p != NULL;
     decode_logs(f, b_active ? b : a, b_active ? a : b, false, c);
 }
@@ -403,6 +403,7 @@ static void decode_marker(const struct format *f, unsigned list, int64_t now_s, 
         }
     }
     struct slice active = b_active ? b : a, other = b_active ? a : b;
+    c->second_active = b_active;
     bool begun_twice = !a_closed && !b_closed && !is_past(f, other, active);
     decode_logs(f, active, other, begun_twice, c);
 }

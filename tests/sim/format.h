@@ -48,6 +48,7 @@ struct decoded {
     struct ids items;         /* what a reader sees */
     struct ids adds, deletes; /* as they are stored */
     unsigned parts;           /* stored items that hold content */
+    bool second_active;       /* of two logs */
     uint64_t counter;         /* of a ring; 0 = missing */
 };
 

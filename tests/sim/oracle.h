@@ -49,6 +49,7 @@ struct sim_call {
 
     /* The oracle's. */
     uint64_t ring_counter; /* of its ring, when it was asked */
+    uint64_t copied_at;    /* that of its list of two logs, when it was asked */
     bool slot_counted;     /* the counter reached the slot that holds what is foreign */
     uint32_t start_version, done_version;
     uint64_t start_writes, done_writes;       /* of its list, as that counts them */

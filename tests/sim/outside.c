@@ -66,6 +66,24 @@ static bool may_stay_back(const struct word *w, uint64_t asked)
     return w->dropped_since == 0 || w->dropped_since >= asked;
 }
 
+/* An addition may win over a deletion that is newer where they stand in two logs; not where a copy
+ * begins with it. A failover brings back what a log was; and an ldrop removes one log
+ * after the other, also one that became active since it looked. */
+static bool is_for_good(const struct outside *o, const struct word *w, const struct sim_call *call)
+{
+    const struct outside_list *l = &o->list[call->list];
+    enum list_dialect d = o->format->dialect;
+    bool two_logs = d == DIALECT_FLIP || d == DIALECT_MARKER;
+    bool fails_over = o->oracle->cluster.stores[0].vbuckets != NULL;
+    return two_logs && !fails_over && w->add_over < call->copied_at && l->clearing == 0 &&
+           l->clear_over < call->copied_at;
+}
+
+static bool is_out_for_good(const struct outside_list *l, const struct word *w)
+{
+    return w->out_for_good && l->clearing == 0 && l->clear_over < w->out_since;
+}
+
 static bool clears(const struct sim_call *call)
 {
     return call->call.verb == LIST_SET || call->call.verb == LIST_DROP;
@@ -144,6 +162,7 @@ void outside_asked(struct outside *o, struct sim_call *call)
 {
     struct outside_list *l = &o->list[call->list];
     call->ring_counter = l->counter;
+    call->copied_at = l->copied_at;
     if (!changes(call)) {
         return;
     }
@@ -162,6 +181,7 @@ void outside_asked(struct outside *o, struct sim_call *call)
             w->adds++;
             w->net_most++;
             w->out_since = w->dropped_since = 0;
+            w->out_for_good = false;
         } else {
             w->deleting++;
             w->in_since = 0;
@@ -215,6 +235,7 @@ static void delete_over(struct outside *o, struct outside_list *l, const struct 
         w->net_most -= w->net_most > 0;
         if (!counts(o) || w->net_most == 0) {
             w->out_since = o->oracle->moment;
+            w->out_for_good = w->out_for_good || is_for_good(o, w, call);
         }
     }
     if (counts(o)) {
@@ -316,8 +337,8 @@ static void check_seen(struct outside *o, unsigned list, const struct ids *seen,
             outside_wrong(o, list, call, seen, "is shown twice", id);
         }
         if (w->out_since != 0 && w->out_since < asked) {
-            if (!may_come_back(o, call) ||
-                ((call == NULL || o->quiet) && !may_stay_back(w, asked))) {
+            if (!may_come_back(o, call) || ((call == NULL || o->quiet) &&
+                                            (!may_stay_back(w, asked) || is_out_for_good(l, w)))) {
                 outside_wrong(o, list, call, seen, "has come back", id);
             }
             o->came_back++;
@@ -415,6 +436,18 @@ void outside_answered(struct outside *o, struct sim_call *call)
     over(o, call, !unknown);
 }
 
+static void note_parts(const struct outside *o, struct outside_list *l, const struct decoded *c)
+{
+    if (c->parts <= 1) {
+        bool copied = l->parts > 1 && c->second_active != l->second_alone;
+        l->copied_at = copied ? l->second_at : l->copied_at;
+        l->second_alone = c->second_active;
+    } else if (l->parts <= 1) {
+        l->second_at = o->oracle->moment;
+    }
+    l->parts = c->parts;
+}
+
 void outside_executed(struct outside *o, unsigned list, const struct list_request *request,
                       bool stored, int64_t now_s)
 {
@@ -432,6 +465,7 @@ void outside_executed(struct outside *o, unsigned list, const struct list_reques
         ring_check(o, list, &content->items, o->oracle->moment, NULL);
         return;
     }
+    note_parts(o, &o->list[list], content);
     check_seen(o, list, &content->items, o->oracle->moment, NULL);
     check_complete(o, list, &content->items, o->oracle->moment, NULL);
 }

@@ -11,8 +11,10 @@
 
 /* What was said about an item. Moments are the oracle's. */
 struct word {
-    uint64_t in_since, out_since;   /* it must be in, or out; 0 = not known */
-    uint64_t dropped_since;         /* out by an ldrop, and nothing has added it since */
+    uint64_t in_since, out_since; /* it must be in, or out; 0 = not known */
+    uint64_t dropped_since;       /* out by an ldrop, and nothing has added it since */
+    bool out_for_good; /* out: all that had added it stood in the only log when that was asked for
+                        */
     uint64_t add_over, delete_over; /* when the last of these could not take effect any more */
     uint32_t adding, deleting;      /* that may still take effect */
     uint32_t deletes_beside_clears;
@@ -34,6 +36,11 @@ struct outside_list {
     struct word *words;
     uint32_t clearing; /* lset and ldrop that may still take effect */
     uint64_t clear_over;
+    /* Of two logs. */
+    unsigned parts;
+    bool second_alone;  /* the one that stood alone last */
+    uint64_t second_at; /* when a second one came, */
+    uint64_t copied_at; /* and that of the last time after which the other one stood alone */
     /* Of rings. */
     struct ring_word *ring;
     unsigned ring_end; /* no item from here on was ever asked for */

@@ -332,15 +332,53 @@ static struct list_request *next_write(struct script *s, const char *a, const ch
     return r;
 }
 
-static void expect_items(struct script *s, const char *a, const char *b, uint64_t items)
+static void expect_items_after(struct script *s, unsigned looks, const char *a, const char *b,
+                               uint64_t items)
 {
     begin(s, DIALECT_MARKER);
     script_submit(s, LIST_LEN, NULL, 0);
-    for (unsigned look = 0; look < 2; look++) {
+    for (unsigned look = 0; look < looks; look++) {
         answer_both(s, a, 1, b, 1);
     }
     script_expect_done(s, LIST_OK);
     assert_int_equal(s->call.number, items);
+}
+
+static void expect_items(struct script *s, const char *a, const char *b, uint64_t items)
+{
+    expect_items_after(s, 2, a, b, items);
+}
+
+#define COPY \
+    "+@0:9c1f0a77d3b2e845-@0:9c1f0a77d3b2e845+x+y+@59:943e53c4bf3be66d-@59:943e53c4bf3be66d"
+
+/* k.b is a copy of what k.a was. That was written anew as it was closed, with a number in place of
+ * what was copied; or it was removed, and made anew by a writer who was late. All that it holds
+ * came late, deletions, too; but none counts against what came to the copy since. */
+static void test_late_deletions_count_beside_a_copy(void **state)
+{
+    struct script *s = *state;
+    expect_items_after(s, 3, "^+@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37-y", COPY, 1);
+    expect_items(s, "+v-y", COPY, 2);
+    expect_items(s, "^-x-y", COPY "+y", 1);
+    expect_items(s, "^+x", COPY "-x", 2);
+}
+
+/* Such a log is closed first, and gets a number behind the mark before it is taken over. */
+static void test_a_log_that_was_made_anew_is_closed_and_numbered(void **state)
+{
+    struct script *s = *state;
+    begin(s, DIALECT_MARKER);
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    struct list_request *r = next_write(s, "-y", COPY);
+    assert_int_equal(r->be.verb, BE_PREPEND);
+    assert_true(slice_equal(r->be.key, SLICE_LIT("k.a")));
+    rig_answer(&s->rig, r, BE_STORED, NULL, -1);
+    r = next_write(s, "^-y", COPY);
+    assert_int_equal(r->be.verb, BE_CAS);
+    assert_true(slice_equal(r->be.key, SLICE_LIT("k.a")));
+    assert_memory_equal(r->be.value.p, "^+@0:", 5);
+    rig_answer(&s->rig, r, BE_EXISTS, NULL, -1);
 }
 
 /* Two clients by hand begin a list at once, each in another log, and a proxy that takes the second
@@ -667,14 +705,14 @@ static void test_a_copy_that_comes_while_a_list_is_dropped_goes_too(void **state
     for (unsigned look = 0; look < 3; look++) {
         answer_logs(s, "+x", NULL, 1);
     }
-    script_expect(s, BE_DELETE, "k.active", BE_DELETED, NULL);
     script_expect(s, BE_DELETE, "k.b", BE_NOT_FOUND, NULL);
+    script_expect(s, BE_DELETE, "k.active", BE_DELETED, NULL);
     script_expect(s, BE_DELETE, "k.a", BE_DELETED, NULL);
     answer_cas(s, BE_GET, "k.a", NULL, 0);
     answer_cas(s, BE_GET, "k.b", copy_of_x, 2);
     answer_cas(s, BE_GET, "k.active", NULL, 0);
-    script_expect(s, BE_DELETE, "k.active", BE_NOT_FOUND, NULL);
     script_expect(s, BE_DELETE, "k.b", BE_DELETED, NULL);
+    script_expect(s, BE_DELETE, "k.active", BE_NOT_FOUND, NULL);
     script_expect(s, BE_DELETE, "k.a", BE_NOT_FOUND, NULL);
     answer_cas(s, BE_GET, "k.a", NULL, 0);
     answer_cas(s, BE_GET, "k.b", NULL, 0);
@@ -777,6 +815,8 @@ int main(void)
         script_test(test_a_copy_may_have_come_and_gone_since_the_active_log_was_read),
         script_test(test_an_active_log_that_is_gone_is_not_confirmed),
         script_test(test_a_log_that_is_closed_whole_has_a_number),
+        script_test(test_late_deletions_count_beside_a_copy),
+        script_test(test_a_log_that_was_made_anew_is_closed_and_numbered),
         script_test(test_a_list_that_was_begun_twice_loses_nothing),
         script_test(test_a_copy_by_hand_brings_nothing_back),
         script_test(test_a_copy_that_is_made_shorter_keeps_the_items_of_an_lset),

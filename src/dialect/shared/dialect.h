@@ -72,10 +72,10 @@ struct dialect {
     work_step *purge;  /* LIST_PURGE */
     work_step *drop;
     work_step *compact; /* with or without a call */
-    /* For dialect_drop: how many cells are deleted at the same time (0: one)? Which one goes last,
-     * since it alone is the list as well (NULL: the first)? Does the cell stay? */
+    /* For dialect_drop: how many cells are deleted at the same time (0: one)? Which of them is the
+     * n-th, from 0 (NULL: they go from the last to the first)? Does the cell stay? */
     unsigned drops_at_once;
-    size_t (*drops_last)(const struct work *w);
+    size_t (*nth_drop)(const struct work *w, size_t n);
     bool (*survives_drop)(const struct cell *cell);
     /* Has a folding written what is read behind the deletions? It may be of what was there before,
      * so it goes, too. NULL: no folding writes another item than it has read. */

@@ -191,22 +191,15 @@ enum progress dialect_read(struct engine *e, struct work *w, const struct op_eve
     CO_END(co);
 }
 
-/* The cell that is deleted as the n-th, from 0. */
-static const struct cell *nth_to_drop(const struct work *w, size_t n)
-{
-    const struct dialect *dialect = dialect_of(w->op.list);
-    size_t last = dialect->drops_last != NULL ? dialect->drops_last(w) : 0;
-    size_t at = w->cell_count - 1 - n;
-    return &w->cells[n == w->cell_count - 1 ? last : at > last ? at : at - 1];
-}
-
 /* Deletes one after the other, except for cells that are all alike. */
 static void send_drops(struct engine *e, struct work *w)
 {
     const struct dialect *dialect = dialect_of(w->op.list);
     unsigned most = dialect->drops_at_once != 0 ? dialect->drops_at_once : 1;
     while (!w->failed && w->next_cell < w->cell_count && w->op.due < most) {
-        const struct cell *cell = nth_to_drop(w, w->next_cell++);
+        size_t n = w->next_cell++;
+        size_t at = dialect->nth_drop != NULL ? dialect->nth_drop(w, n) : w->cell_count - 1 - n;
+        const struct cell *cell = &w->cells[at];
         if (dialect->survives_drop == NULL || !dialect->survives_drop(cell)) {
             cell_send(e, &w->op, cell, BE_DELETE, NULL, 0);
         }

@@ -57,7 +57,7 @@ const struct dialect dialect_two_logs_pointer = {
     .change = two_logs_change,
     .set = two_logs_rewrite,
     .drop = dialect_drop,
-    .drops_last = two_logs_drop_last,
+    .nth_drop = two_logs_nth_drop,
     .outlives_drop = two_logs_outlive_drop,
     .compact = two_logs_rewrite,
 };

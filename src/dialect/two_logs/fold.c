@@ -271,8 +271,9 @@ static bool needs_number(const struct work *w, int which)
 
 static void write_number(struct engine *e, struct work *w, int which)
 {
-    struct slice text = w->cells[which].value;
-    struct block *value = block_new(text.len + 64);
+    struct slice text = two_logs_text(w, which), all = w->cells[which].value;
+    struct block *value = block_new(all.len + 64);
+    block_append(&value, all.p, all.len - text.len); /* the marks of a closed one */
     note_append(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
     block_append(&value, text.p, text.len);
     cell_write(e, &w->op, &w->cells[which], value, 0);
@@ -363,7 +364,8 @@ static int needless_log(const struct work *w)
     const struct two_logs *logs = w->own;
     int other = 1 - logs->active;
     if (!two_logs_have_pointer(w->op.list)) {
-        bool unrelated = logs->state == TWO_LOGS_REST || logs->state == TWO_LOGS_UNKNOWN;
+        bool unrelated = logs->state == TWO_LOGS_REST || logs->state == TWO_LOGS_UNKNOWN ||
+                         (logs->state == TWO_LOGS_DRAINING && logs->taken == 0);
         return unrelated && !is_missing(w, other) && holds_no_item(w, other) ? other : -1;
     }
     bool alone = two_logs_wants_pointer(w) && !is_missing(w, logs->active) && is_missing(w, other);
@@ -382,8 +384,8 @@ static bool write_next(struct engine *e, struct work *w)
         cell_remove(e, &w->op, &w->cells[needless_log(w)]);
     } else if (logs->state == TWO_LOGS_UNKNOWN && logs->begun_twice) {
         take_in(e, w);
-    } else if (logs->state == TWO_LOGS_UNKNOWN && !two_logs_have_pointer(w->op.list) &&
-               !two_logs_closed(w, 1 - logs->active)) {
+    } else if ((logs->state == TWO_LOGS_UNKNOWN || logs->state == TWO_LOGS_DRAINING) &&
+               !two_logs_have_pointer(w->op.list) && !two_logs_closed(w, 1 - logs->active)) {
         /* Else the active one would become a copy in the making of the other. */
         close_log(e, w, 1 - logs->active);
     } else if (logs->state == TWO_LOGS_UNKNOWN && two_logs_wants_pointer(w)) {
@@ -439,6 +441,7 @@ static enum progress fold_once(struct engine *e, struct work *w, const struct op
         w->failed = false;
         two_logs_own(w)->squeeze = true;
     } else if (!w->failed) {
+        two_logs_own(w)->close_whole = two_logs_own(w)->close_whole && w->conflict;
         two_logs_own(w)->flipped =
             two_logs_own(w)->flipped || (!w->conflict && two_logs_own(w)->step == TWO_LOGS_SWITCH);
         if (two_logs_own(w)->flipped && set_call(w) != NULL) {

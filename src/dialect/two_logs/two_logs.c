@@ -41,9 +41,10 @@ bool two_logs_is_place(const struct work *w, int which)
     return signed_next(&text, signs_in(w), &op, &item) && note_parse(item, &note) && note.is_place;
 }
 
-size_t two_logs_drop_last(const struct work *w)
+size_t two_logs_nth_drop(const struct work *w, size_t n)
 {
-    return (size_t)two_logs_own(w)->active;
+    size_t active = (size_t)two_logs_own(w)->active;
+    return n == 0 ? 1 - active : n == w->cell_count - 1 ? active : TWO_LOGS_POINTER;
 }
 
 static bool outlives_drop(const struct work *w, int which)
@@ -130,9 +131,10 @@ static enum two_logs_state state_of(struct work *w)
     } else if (two_logs_has_taken(w, 1 - logs->active, &note)) {
         state = TWO_LOGS_COPYING;
         logs->copy = 1 - logs->active;
-    } else if (two_logs_have_pointer(w->op.list) && two_logs_number(w, logs->active) != 0 &&
+    } else if (two_logs_number(w, logs->active) != 0 &&
                note_last(two_logs_text(w, logs->active), signs_in(w), &note)) {
-        /* The other one was emptied since: all that it holds came late. */
+        /* The other one was emptied since, or removed and made anew: all that it holds came late.
+         */
         state = TWO_LOGS_DRAINING;
         note.bytes = 0;
     }

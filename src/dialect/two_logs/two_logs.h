@@ -7,7 +7,9 @@
  *     rest       only the active one holds something
  *     copying    the other one is a copy of the active one; it counts as soon as it is active
  *     draining   the active one is a copy; what the other one got since belongs to it, too
- *     unknown    both hold something, and neither has a note about the other: written by hand
+ *     unknown    both hold something, and the active one is no copy: written by hand
+ *
+ * Where the other one was emptied, or removed and made anew, that is all that it holds.
  *
  * A copy says in a note what it has taken, so that any proxy can go on with a folding that was
  * interrupted. A note adds an item that no list has, and deletes it at once: a reader by hand sees
@@ -75,7 +77,7 @@ struct two_logs {
     bool folds; /* this operation may write a copy of what it reads */
     unsigned catch_ups;
     bool squeeze;     /* what was to be written did not fit: it is folded first */
-    bool close_whole; /* marker.c: not by PREPEND, which was not stored */
+    bool close_whole; /* marker.c: not by PREPEND, which was not stored the time before */
     bool flipped;
 };
 static inline struct two_logs *two_logs_own(const struct work *w)
@@ -109,8 +111,10 @@ bool two_logs_has_taken(const struct work *w, int which, struct note *note);
 bool two_logs_wants_pointer(const struct work *w);
 /* Is it a place for a copy, which holds nothing yet but what came late? */
 bool two_logs_is_place(const struct work *w, int which);
-/* The active log: without it, the other one would be the list, as it was when that was copied. */
-size_t two_logs_drop_last(const struct work *w);
+/* dialect.nth_drop: what is left in between is the list as it was. Without the active log, or
+ * without the pointer to it, the other one would be the list, with what was deleted since it was
+ * copied. */
+size_t two_logs_nth_drop(const struct work *w, size_t n);
 /* Is there a log that a folding has written, or is about to write? */
 bool two_logs_outlive_drop(const struct work *w);
 
