@@ -430,7 +430,7 @@ class Daemon:
             )
         try:
             wait_until("the daemon accepts", self._accepts)
-            if "log_file" not in self.sections["proxy"]:
+            if any(section.startswith("listener ") for section in self.sections):
                 # The first listener may accept before the daemon has opened the others.
                 wait_until("the daemon listens", lambda: self.log().count(LISTENS) > starts)
         except AssertionError:
