@@ -67,8 +67,10 @@ static bool may_stay_back(const struct word *w, uint64_t asked)
 }
 
 /* An addition may win over a deletion that is newer where they stand in two logs; not where a copy
- * begins with it. A failover brings back what a log was; and an ldrop removes one log
- * after the other, also one that became active since it looked. */
+ * begins with it. A failover brings back what a log was; a log of marker that finds no room is
+ * written anew as it is closed, so that a copy which is brought up to date at that moment is not of
+ * it any more; and an ldrop removes one log after the other, also one that became active since it
+ * looked. */
 static bool is_for_good(const struct outside *o, const struct word *w, const struct sim_call *call)
 {
     const struct outside_list *l = &o->list[call->list];
@@ -76,7 +78,7 @@ static bool is_for_good(const struct outside *o, const struct word *w, const str
     bool two_logs = d == DIALECT_FLIP || d == DIALECT_MARKER;
     bool fails_over = o->oracle->cluster.stores[0].vbuckets != NULL;
     return two_logs && !fails_over && w->add_over < call->copied_at && l->clearing == 0 &&
-           l->clear_over < call->copied_at;
+           l->clear_over < call->copied_at && l->copied_at != 0;
 }
 
 static bool is_out_for_good(const struct outside_list *l, const struct word *w)
@@ -436,6 +438,15 @@ void outside_answered(struct outside *o, struct sim_call *call)
     over(o, call, !unknown);
 }
 
+/* Is that a log which is written anew, closed, and holds more than a number? */
+static bool closes_anew(const struct outside *o, const struct list_request *request)
+{
+    enum { NUMBER_MAX = 64 };
+    struct slice value = request->be.value;
+    return o->format->dialect == DIALECT_MARKER && request->be.verb == BE_CAS &&
+           value.len > NUMBER_MAX && value.p[0] == o->format->mark;
+}
+
 static void note_parts(const struct outside *o, struct outside_list *l, const struct decoded *c)
 {
     if (c->parts <= 1) {
@@ -466,6 +477,9 @@ void outside_executed(struct outside *o, unsigned list, const struct list_reques
         return;
     }
     note_parts(o, &o->list[list], content);
+    if (stored && closes_anew(o, request)) {
+        o->list[list].copied_at = 0;
+    }
     check_seen(o, list, &content->items, o->oracle->moment, NULL);
     check_complete(o, list, &content->items, o->oracle->moment, NULL);
 }
