@@ -318,9 +318,8 @@ static bool is_past(const struct format *f, struct slice past, struct slice log)
 }
 
 /* Since one log was copied into the other, changes may have come to both: in each the later sign
- * wins, between the two an addition wins. Logs without copies were flipped by hand; or,
- * when the active one is a copy of something else, came to life again under a late
- * addition; or two clients by hand have begun the list at once (begun_twice). */
+ * wins, between the two an addition wins. Logs without copies were flipped by hand; or two clients
+ * by hand have begun the list at once (begun_twice). */
 static void decode_logs(const struct format *f, struct slice active, struct slice other,
                         bool begun_twice, struct decoded *c)
 {

@@ -447,6 +447,7 @@ static bool closes_anew(const struct outside *o, const struct list_request *requ
            value.len > NUMBER_MAX && value.p[0] == o->format->mark;
 }
 
+/* When did the last copy come that has become the list? */
 static void note_parts(const struct outside *o, struct outside_list *l, const struct decoded *c)
 {
     if (c->parts <= 1) {

@@ -13,8 +13,7 @@
 struct word {
     uint64_t in_since, out_since; /* it must be in, or out; 0 = not known */
     uint64_t dropped_since;       /* out by an ldrop, and nothing has added it since */
-    bool out_for_good; /* out: all that had added it stood in the only log when that was asked for
-                        */
+    bool out_for_good; /* a copy had all that had added it when its deletion was asked for */
     uint64_t add_over, delete_over; /* when the last of these could not take effect any more */
     uint32_t adding, deleting;      /* that may still take effect */
     uint32_t deletes_beside_clears;

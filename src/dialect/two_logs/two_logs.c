@@ -133,8 +133,7 @@ static enum two_logs_state state_of(struct work *w)
         logs->copy = 1 - logs->active;
     } else if (two_logs_number(w, logs->active) != 0 &&
                note_last(two_logs_text(w, logs->active), signs_in(w), &note)) {
-        /* The other one was emptied since, or removed and made anew: all that it holds came late.
-         */
+        /* The other one was emptied since, or made anew: all that it holds came late. */
         state = TWO_LOGS_DRAINING;
         note.bytes = 0;
     }
@@ -225,10 +224,9 @@ static bool is_begun_twice(const struct work *w)
            two_logs_number(w, two_logs_own(w)->active) == 0 && !is_copy_by_hand(w);
 }
 
-/* Both logs hold something, and neither has a note about the other. If the active one was made as a
- * copy, it is the newer one. A paused writer added what the other one holds: these items are not
- * lost, but nothing is deleted for them. The same where the list was begun twice. Else the active
- * one is the newer. */
+/* Both logs hold something, and neither has a note about the other. If a proxy has numbered
+ * the active one, or the list was begun twice, what the other one adds is not lost, but nothing is
+ * deleted for it. Else the active one is the newer. */
 static void fold_unknown(struct work *w)
 {
     struct slice active = two_logs_text(w, two_logs_own(w)->active),

@@ -9,7 +9,7 @@
  *     draining   the active one is a copy; what the other one got since belongs to it, too
  *     unknown    both hold something, and the active one is no copy: written by hand
  *
- * Where the other one was emptied, or removed and made anew, that is all that it holds.
+ * What it got since is all that it holds where it was emptied, or removed and made anew.
  *
  * A copy says in a note what it has taken, so that any proxy can go on with a folding that was
  * interrupted. A note adds an item that no list has, and deletes it at once: a reader by hand sees

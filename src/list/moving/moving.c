@@ -458,8 +458,6 @@ static enum progress act(struct moving *m, struct mover *x)
         x->missed = true; /* the list is looked for again: it may have moved since */
     } else if (x->append.under_way && others_did) {
         append_end(&x->append, x->request);
-    } else if (x->append.under_way && x->reply->status == BE_TOO_LARGE) {
-        answer_status(m, x, BE_NOT_STORED, NULL); /* as of an append */
     } else {
         answer(m, x, x->reply);
     }
