@@ -317,7 +317,24 @@ class Inventory:
             for name in own:
                 self.note(ORPHAN, name, f"of {shown(key)}")
             return
+        beyond = self.beyond_capacity(key, {name: claims[name] for name in own})
+        if beyond and not self.moves(key):
+            reason = f"a slot beyond capacity = {layout.capacity_of(self.section)}"
+            self.note(FORM, key, f"{shown(beyond)} is not of dialect ring: {reason}")
+            return
         self.note_list(key, {name: found[name] for name in own})
+
+    def beyond_capacity(self, key, claims):
+        """A slot that the ring has and, as it is configured, cannot have: the proxies ask for the
+        first such slot alone. One whose name another list may have as well says nothing."""
+        if self.section.dialect != "ring":
+            return None
+        capacity = layout.capacity_of(self.section)
+        for name in sorted(claims):
+            numbers = [claim.number for claim in claims[name] if claim.role == "slot_name"]
+            if {claim.owner for claim in claims[name]} == {key} and max(numbers, default=0) >= capacity:
+                return name
+        return None
 
     def are_others(self, own, claims, key):
         """Slots that may be another list's as well, which has a counter, and this one has none."""

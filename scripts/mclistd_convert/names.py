@@ -113,11 +113,15 @@ def numbers_in(section, index):
     return found
 
 
+def capacity_of(section):
+    return int(section.text("capacity", b"100"))
+
+
 def counted(section, key, found):
     """The names of the items that a ring must have, by those that were found: its counter, and the
     slots that this has counted. A counter that clients set back has counted all slots if there is
     one behind it. found: {name: [(address, Item)]}."""
-    counter, capacity = name_of(section, "seq_name", key), int(section.text("capacity", b"100"))
+    counter, capacity = name_of(section, "seq_name", key), capacity_of(section)
     if counter not in found:
         return [counter]
     values = [item.value.rstrip(b" ") for _, item in found[counter]]

@@ -118,7 +118,7 @@ class Stored:
             for _, index in self.items([key]).get(key, []):
                 numbers |= layout.numbers_in(section, index.value) or set()
         if section.dialect == "ring":
-            numbers |= set(range(int(section.text("capacity", b"100"))))
+            numbers |= set(range(layout.capacity_of(section)))
         for role in layout.ROLES.get(section.dialect, []):
             if role in layout.NUMBERED:
                 found += [layout.name_of(section, role, key, n) for n in sorted(numbers)]

@@ -34,11 +34,13 @@ static void test_a_failed_read_has_met_something_else(void **state)
     script_expect(s, BE_GET, "k.seq", BE_HIT, "2");
     script_expect(s, BE_GET, "k.0", BE_HIT, "2 b");
     script_expect(s, BE_GET, "k.1", BE_HIT, "1 a");
+    script_expect(s, BE_GET, "k.2", BE_MISS, NULL);
     script_expect_answer(s, LIST_OK);
     script_submit(s, LIST_LEN, NULL, 0);
     script_expect(s, BE_GET, "k.seq", BE_HIT, "2");
     script_expect(s, BE_GET, "k.0", BE_HIT, "[5,1]");
     script_expect(s, BE_GET, "k.1", BE_REFUSED, NULL);
+    script_expect(s, BE_GET, "k.2", BE_MISS, NULL);
     script_expect_answer(s, LIST_SERVER_ERROR);
     script_submit(s, LIST_ADD, &item, 1);
     script_expect(s, BE_GET, "k.seq", BE_HIT, "2"); /* not incremented blindly */
@@ -71,11 +73,108 @@ static void test_a_counter_that_became_something_else_is_not_set_back(void **sta
     script_expect_answer(s, LIST_OK);
 }
 
+/* The clients' ring has more slots than this proxy believes. A read of all that it knows tells. */
+static void test_a_whole_read_finds_a_ring_that_is_larger(void **state)
+{
+    struct script *s = *state;
+    (void)make_ring(s);
+    script_submit(s, LIST_LEN, NULL, 0);
+    script_expect(s, BE_GET, "k.seq", BE_HIT, "2");
+    script_expect(s, BE_GET, "k.0", BE_MISS, NULL);
+    script_expect(s, BE_GET, "k.1", BE_HIT, "1 a");
+    script_expect(s, BE_GET, "k.2", BE_HIT, "2 b");
+    script_expect_answer(s, LIST_SERVER_ERROR);
+    script_submit(s, LIST_ADD, &item, 1);
+    script_expect(s, BE_GET, "k.seq", BE_HIT, "2"); /* not incremented blindly */
+    script_expect(s, BE_GET, "k.0", BE_MISS, NULL);
+    script_expect(s, BE_GET, "k.2", BE_HIT, "2 b");
+    script_expect(s, BE_GET, "k.1", BE_HIT, "1 a");
+    script_expect_answer(s, LIST_SERVER_ERROR);
+    assert_null(engine_take_request(s->rig.engine));
+}
+
+/* As long as the ring is in its first lap, nothing tells. The worker knows it from then. */
+static void test_a_ring_turns_out_larger_behind_its_first_lap(void **state)
+{
+    struct script *s = *state;
+    struct be_reply number = {.status = BE_STORED, .number = 1};
+    make_ring(s)->capacity = 3;
+    script_submit(s, LIST_ADD, &item, 1);
+    script_expect(s, BE_GET, "k.seq", BE_HIT, "0");
+    script_expect(s, BE_GET, "k.0", BE_MISS, NULL);
+    script_expect(s, BE_GET, "k.3", BE_MISS, NULL);
+    script_expect(s, BE_GET, "k.1", BE_MISS, NULL);
+    engine_reply(s->rig.engine, rig_take(&s->rig, BE_INCR, "k.seq"), &number, s->rig.now);
+    script_expect(s, BE_SET, "k.1", BE_STORED, NULL);
+    script_expect_answer(s, LIST_OK);
+    script_submit(s, LIST_ADD, &item, 1);
+    number.number = 2; /* nothing is overwritten: no look */
+    engine_reply(s->rig.engine, rig_take(&s->rig, BE_INCR, "k.seq"), &number, s->rig.now);
+    script_expect(s, BE_SET, "k.2", BE_STORED, NULL);
+    script_expect_answer(s, LIST_OK);
+    script_submit(s, LIST_ADD, &item, 1);
+    number.number = 5; /* others have added 3 and 4 */
+    engine_reply(s->rig.engine, rig_take(&s->rig, BE_INCR, "k.seq"), &number, s->rig.now);
+    script_expect(s, BE_GET, "k.3", BE_HIT, "3 c");
+    script_expect(s, BE_GET, "k.2", BE_HIT, "2 x");
+    script_expect_answer(s, LIST_SERVER_ERROR);
+    assert_null(engine_take_request(s->rig.engine));
+}
+
+/* Its clients set the counter back where their ring ends: not where this proxy believes it does. */
+static void test_the_counter_of_a_larger_ring_is_not_set_back(void **state)
+{
+    struct script *s = *state;
+    struct list_policy *policy = make_ring(s);
+    struct be_reply number = {.status = BE_STORED, .number = 1};
+    policy->counter_wraps = true;
+    script_submit(s, LIST_ADD, &item, 1);
+    script_expect(s, BE_GET, "k.seq", BE_HIT, "0");
+    script_expect(s, BE_GET, "k.0", BE_MISS, NULL);
+    script_expect(s, BE_GET, "k.2", BE_MISS, NULL);
+    script_expect(s, BE_GET, "k.1", BE_MISS, NULL);
+    engine_reply(s->rig.engine, rig_take(&s->rig, BE_INCR, "k.seq"), &number, s->rig.now);
+    script_expect(s, BE_SET, "k.1", BE_STORED, NULL);
+    script_expect_answer(s, LIST_OK);
+    script_submit(s, LIST_ADD, &item, 1);
+    number.number = 4; /* others have added 2 and 3 */
+    engine_reply(s->rig.engine, rig_take(&s->rig, BE_INCR, "k.seq"), &number, s->rig.now);
+    script_expect(s, BE_GET, "k.2", BE_HIT, "2 b");
+    script_expect(s, BE_GET, "k.0", BE_MISS, NULL);
+    script_expect_answer(s, LIST_SERVER_ERROR);
+    assert_null(engine_take_request(s->rig.engine));
+}
+
+/* And one that is as this proxy believes costs that look once. */
+static void test_the_look_behind_the_first_lap_is_one(void **state)
+{
+    struct script *s = *state;
+    struct be_reply number = {.status = BE_STORED, .number = 2};
+    (void)make_ring(s);
+    script_submit(s, LIST_ADD, &item, 1);
+    script_expect(s, BE_GET, "k.seq", BE_HIT, "1");
+    script_expect(s, BE_GET, "k.1", BE_HIT, "1 a");
+    script_expect(s, BE_GET, "k.2", BE_MISS, NULL);
+    script_expect(s, BE_GET, "k.0", BE_MISS, NULL);
+    engine_reply(s->rig.engine, rig_take(&s->rig, BE_INCR, "k.seq"), &number, s->rig.now);
+    script_expect(s, BE_SET, "k.0", BE_STORED, NULL);
+    script_expect_answer(s, LIST_OK);
+    script_submit(s, LIST_ADD, &item, 1);
+    number.number = 3;
+    engine_reply(s->rig.engine, rig_take(&s->rig, BE_INCR, "k.seq"), &number, s->rig.now);
+    script_expect(s, BE_SET, "k.1", BE_STORED, NULL);
+    script_expect_answer(s, LIST_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         script_test(test_a_failed_read_has_met_something_else),
         script_test(test_a_counter_that_became_something_else_is_not_set_back),
+        script_test(test_a_whole_read_finds_a_ring_that_is_larger),
+        script_test(test_a_ring_turns_out_larger_behind_its_first_lap),
+        script_test(test_the_counter_of_a_larger_ring_is_not_set_back),
+        script_test(test_the_look_behind_the_first_lap_is_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,9 @@
  * A SET does not look at what stands in the slot. So before the first entry that this worker adds
  * to a ring, it reads the counter, the slot of the newest entry, those that the call will write to,
  * and the one behind the last: a value that no slot has, or a number in another one's place, says
- * that the ring is not as it is configured here.
+ * that the ring is not as it is configured here. Before the first entry that it adds behind the
+ * first lap, and whenever it is to set the counter back, it looks at these slots once more: a ring
+ * that is larger than this proxy believes shows that only by then.
  *
  * Not guaranteed: a proxy that dies between the two writes leaves a gap. A writer that falls behind
  * by a whole lap leaves one as well, since its late entry overwrites a newer one; without numbers
@@ -215,6 +217,7 @@ struct ring_work {
     uint32_t named;  /* so many slots were named, from the newest on */
     bool counted;    /* the counter was there */
     bool recounted;  /* and was asked for again behind the slots */
+    bool passed;     /* the slot behind the last was named */
     /* Of an addition. */
     uint64_t number, expected;
     struct list_call *writing; /* the call whose items are being written */
@@ -268,7 +271,7 @@ static void ring_cells(struct work *w)
     struct ring_work *own = ring_own(w);
     own->wanted = entries_wanted(w);
     own->named = 0;
-    own->counted = own->recounted = false;
+    own->counted = own->recounted = own->passed = false;
     (void)work_add_cell(w, CELL_SEQ, 0);
 }
 
@@ -281,6 +284,15 @@ static uint32_t slots_in_use(const struct work *w)
     return all || own->last >= policy->capacity ? policy->capacity : (uint32_t)own->last + 1;
 }
 
+/* The slot behind the last. One that holds an entry is of a ring that is larger than this proxy
+ * believes. */
+static struct cell slot_behind(const struct list *list)
+{
+    return (struct cell){.role = CELL_SLOT, .number = list->policy->capacity};
+}
+
+/* A look at all slots, or before a write, names the one behind the last as well: as the last one,
+ * so that foreign_knows tells of it. */
 static void name_slots(struct work *w, uint64_t up_to)
 {
     struct ring_work *own = ring_own(w);
@@ -289,6 +301,10 @@ static void name_slots(struct work *w, uint64_t up_to)
         (void)work_add_cell(w, CELL_SLOT, (newest + capacity - own->named) % capacity);
     }
     w->partial = own->named < capacity;
+    if (!own->passed && (!w->partial || w->lane != LANE_READ)) {
+        (void)work_add_cell(w, CELL_SLOT, capacity);
+        own->passed = true;
+    }
 }
 
 /* ---- what they hold ---- */
@@ -435,10 +451,6 @@ static void begin(struct work *w)
     own->counted = ring_counter(&w->cells[0], &own->last);
     own->last = own->counted ? own->last : 0;
     name_slots(w, own->counted ? own->wanted : UINT64_MAX);
-    if (w->lane != LANE_READ) {
-        /* One more than the ring has: it is larger than this proxy believes. */
-        (void)work_add_cell(w, CELL_SLOT, w->op.list->policy->capacity);
-    }
 }
 
 static enum look ring_look(struct engine *e, struct work *w)
@@ -603,12 +615,42 @@ static enum progress look_before(struct engine *e, struct work *w, const struct 
     CO_END(co);
 }
 
+/* Has the ring been all around, so that an entry overwrites another one? */
+static bool has_lapped(const struct work *w)
+{
+    const struct list_policy *policy = w->op.list->policy;
+    return policy->counter_wraps || ring_own(w)->last >= policy->capacity;
+}
+
+/* Numbers are taken. Is there to be a look at the slots before they are written? */
+static bool wants_look_at_slots(const struct work *w)
+{
+    const struct list *list = w->op.list;
+    const struct ring_work *own = ring_own(w);
+    const struct cell behind = slot_behind(list);
+    if (own->is_new) {
+        return own->last != own->expected;
+    }
+    return (has_lapped(w) && !foreign_knows(list, &behind)) ||
+           (list->policy->counter_wraps && own->last >= list->policy->capacity);
+}
+
+static void note_ring_known(struct work *w)
+{
+    const struct cell behind = slot_behind(w->op.list);
+    foreign_note_known(w->op.list, &counter);
+    if (has_lapped(w)) {
+        foreign_note_known(w->op.list, &behind);
+    }
+}
+
 /* Before the first write to slots: ends with failed when one of them holds a foreign value. */
 static enum progress look_at_slots(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
     work_forget_cells(w);
+    (void)work_add_cell(w, CELL_SLOT, w->op.list->policy->capacity);
     name_next(w, ring_own(w)->last - count_items(w));
     CO_CALL(co, work_read(e, w, event));
     CO_END(co);
@@ -737,11 +779,11 @@ static enum progress ring_change(struct engine *e, struct work *w, const struct 
     if (!w->failed) {
         CO_CALL(co, take_numbers(e, w, event));
     }
-    if (!w->failed && ring_own(w)->is_new && ring_own(w)->last != ring_own(w)->expected) {
+    if (!w->failed && wants_look_at_slots(w)) {
         CO_CALL(co, look_at_slots(e, w, event));
     }
-    if (!w->failed && ring_own(w)->is_new) {
-        foreign_note_known(w->op.list, &counter);
+    if (!w->failed) {
+        note_ring_known(w);
     }
     if (!w->failed && w->op.list->policy->counter_wraps &&
         ring_own(w)->last >= w->op.list->policy->capacity) {
