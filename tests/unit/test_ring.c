@@ -73,6 +73,24 @@ static void test_a_counter_that_became_something_else_is_not_set_back(void **sta
     script_expect_answer(s, LIST_OK);
 }
 
+/* A read of some slots tells nothing of those that a worker is about to write. */
+static void test_a_read_of_a_part_is_no_look_at_the_ring(void **state)
+{
+    struct script *s = *state;
+    make_ring(s)->capacity = 4;
+    script_submit(s, LIST_RANGE, NULL, 0); /* from 0 to 0 */
+    script_expect(s, BE_GET, "k.seq", BE_HIT, "2");
+    script_expect(s, BE_GET, "k.2", BE_HIT, "2 b");
+    script_expect_answer(s, LIST_OK);
+    script_submit(s, LIST_ADD, &item, 1);
+    script_expect(s, BE_GET, "k.seq", BE_HIT, "2"); /* not incremented blindly */
+    script_expect(s, BE_GET, "k.2", BE_HIT, "2 b");
+    script_expect(s, BE_GET, "k.4", BE_MISS, NULL);
+    script_expect(s, BE_GET, "k.3", BE_HIT, "[5,1]");
+    script_expect_answer(s, LIST_SERVER_ERROR);
+    assert_null(engine_take_request(s->rig.engine));
+}
+
 /* The clients' ring has more slots than this proxy believes. A read of all that it knows tells. */
 static void test_a_whole_read_finds_a_ring_that_is_larger(void **state)
 {
@@ -171,6 +189,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         script_test(test_a_failed_read_has_met_something_else),
         script_test(test_a_counter_that_became_something_else_is_not_set_back),
+        script_test(test_a_read_of_a_part_is_no_look_at_the_ring),
         script_test(test_a_whole_read_finds_a_ring_that_is_larger),
         script_test(test_a_ring_turns_out_larger_behind_its_first_lap),
         script_test(test_the_counter_of_a_larger_ring_is_not_set_back),
