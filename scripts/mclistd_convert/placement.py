@@ -11,6 +11,7 @@ from mclistd_convert.wire import ITEM_KEY, Answer, Connection, Refused, shown
 KEYS_AT_ONCE_BYTES = 1500  # of a line, of which memcached and the proxy take 2,048
 SAMPLE = 500               # names that other rules are tried with
 SHOWN_MAX = 10
+SAME_SERVERS = ", so look whether the pool names the servers in the clients' order and in their way"
 DISTRIBUTIONS = ("ketama_weighted", "ketama", "modula")
 HASHES = ("default", "one_at_a_time", "md5", "crc", "fnv1_64", "fnv1a_64", "fnv1_32", "fnv1a_32",
           "jenkins", "murmur", "hsieh")
@@ -96,7 +97,7 @@ class Places:
 
     def better_rule(self, connection, names):
         sample = names[:: max(len(names) // SAMPLE, 1)]
-        best, fewest = "", len(self.strays_by(connection, b"-", sample))
+        best, fewest, equal = "", len(self.strays_by(connection, b"-", sample)), 0
         for distribution in DISTRIBUTIONS:
             for hash_name in HASHES:
                 rule = f"{distribution}/{hash_name}".encode()
@@ -104,11 +105,14 @@ class Places:
                     strays = len(self.strays_by(connection, rule, sample))
                 except Answer:  # the proxy's libmemcached has no such hash
                     continue
+                equal = 0 if strays < fewest else equal + (strays == fewest)
                 if strays < fewest:
                     best, fewest = f"distribution = {distribution}, hash = {hash_name}", strays
-        if best:
-            return f"{best} fits {len(sample) - fewest} of {len(sample)} that were tried"
-        return "no other distribution or hash fits more of them"
+        if not best:
+            return f"no other distribution or hash fits more of them{SAME_SERVERS}"
+        others = f", as do {equal} other rules" if equal else ""
+        same = SAME_SERVERS if fewest else ""
+        return f"{best} fits {len(sample) - fewest} of {len(sample)} that were tried{others}{same}"
 
 
 def places_of(options, inventory):

@@ -381,7 +381,10 @@ void placement_look(const struct config *config, size_t pool_index, struct resol
     run_look(look, resolver);
     const struct rule *best = &look->rules[0];
     for (size_t i = 1; i < look->rule_count; i++) {
-        best = look->rules[i].fitting > best->fitting ? &look->rules[i] : best;
+        const struct rule *rule = &look->rules[i];
+        found->equal =
+            rule->fitting > best->fitting ? 0 : found->equal + (rule->fitting == best->fitting);
+        best = rule->fitting > best->fitting ? rule : best;
     }
     found->fitting = look->rules[0].fitting;
     found->distribution = best->distribution;
@@ -403,10 +406,19 @@ const char *placement_text(const struct pool_config *pool, const struct placemen
                      hashes[pool->hash]);
     size_t used = n < 0 ? 0 : (size_t)n;
     if (found->best > found->fitting) {
+        char others[64] = "";
+        if (found->equal > 0) {
+            (void)snprintf(others, sizeof others, ", as many where %zu other rules do",
+                           found->equal);
+        }
         snprintf(out + used, PLACEMENT_TEXT_MAX - used,
-                 ", %" PRIu64 " where distribution = %s, hash = %s does: lists are not found, and "
-                 "are begun a second time; set both as the clients have them",
-                 found->best, distributions[found->distribution], hashes[found->hash]);
+                 ", %" PRIu64 " where distribution = %s, hash = %s does%s: lists are not found, "
+                 "and are begun a second time; %s",
+                 found->best, distributions[found->distribution], hashes[found->hash], others,
+                 found->best == found->names
+                     ? "set both as the clients have them"
+                     : "no rule fits all, so set both as the clients have them, and name the "
+                       "servers in the same order and in the same way");
     } else if (found->silent > 0) {
         snprintf(out + used, PLACEMENT_TEXT_MAX - used,
                  "; %zu of %zu servers could not be asked for the names of their items",

@@ -26,6 +26,7 @@ struct placement_found {
     enum pool_distribution distribution;
     enum pool_hash hash;
     uint64_t best;
+    size_t equal;  /* other rules that as many fit */
     size_t silent; /* servers that could not be asked for all of their names */
 };
 
@@ -40,7 +41,7 @@ void placement_look(const struct config *config, size_t pool_index, struct resol
                     const atomic_bool *stop, struct placement_found *found);
 
 /* Room for what placement_text writes. */
-#define PLACEMENT_TEXT_MAX (CONFIG_NAME_MAX + 512)
+#define PLACEMENT_TEXT_MAX (CONFIG_NAME_MAX + 640)
 /* What was found, in one line. Returns out. */
 const char *placement_text(const struct pool_config *pool, const struct placement_found *found,
                            char out[PLACEMENT_TEXT_MAX]);

@@ -2,6 +2,7 @@
 """Clients that keep lists by hand place them by a rule of their own. Where the proxy's differs, it
 says so before anything is written in a second place: at its start, by -t --probe, in convert."""
 
+import re
 import subprocess
 
 import pytest
@@ -144,6 +145,35 @@ def test_probe_tells_without_a_daemon(start_daemon, three):
     assert "of 60 items of lists, 60 lie where distribution = modula" in good.stderr
     assert bad.returncode == 78, bad.stderr
     assert "60 where distribution = modula, hash = default does" in bad.stderr
+
+
+def test_servers_in_another_order_are_asked_about(start_daemon, three):
+    """No rule fits then, and the best of them is not advised alone."""
+    right = start_daemon(three, config=config("signed", "modula", migrate="no"))
+    store_by_hand(right, three, "signed", KEYS)
+    turned = [three[1], three[2], three[0]]
+    wrong = start_daemon(turned, config=config("signed", "modula", migrate="no"))
+    found = probe(wrong)
+    assert found.returncode == 78, found.stderr
+    assert "; no rule fits all, so set both as the clients have them, and name the servers in " \
+           "the same order and in the same way" in found.stderr
+    convertible = start_daemon(turned, config=config("signed", "modula"))
+    done = convert([convertible], *[f"--server={memcached.address}" for memcached in three])
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "so look whether the pool names the servers in the clients' order" in done.stderr
+
+
+def test_a_rule_is_not_advised_alone_where_others_fit_as_well(start_daemon, three):
+    right = start_daemon(three, config=config("signed", "modula", migrate="no"))
+    with right.conn() as conn:
+        here, there = (where(conn, rule, KEYS) for rule in ("ketama_weighted/default", BY_HAND))
+    store_by_hand(right, three, "signed", [next(key for key in KEYS if here[key] != there[key])])
+    found = probe(start_daemon(three, config=config("signed", migrate="no")))
+    assert found.returncode == 78, found.stderr
+    assert re.search(r" does, as many where \d+ other rules do: .*; set both as the clients", found.stderr)
+    done = convert([start_daemon(three, config=config("signed"))],
+                   *[f"--server={memcached.address}" for memcached in three])
+    assert re.search(r"fits 1 of 1 that were tried, as do \d+ other rules; nothing", done.stderr)
 
 
 def test_probe_says_when_a_server_does_not_answer(start_daemon, start_memcached):
