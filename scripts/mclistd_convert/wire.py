@@ -10,6 +10,7 @@ import time
 import urllib.parse
 
 TIMEOUT_S = 120
+GREETING_TIMEOUT_S = 10  # for a connection, and for a memcached's first answer
 DUMP_TRIES = 100
 DUMP_WAIT_S = 0.1
 AT_ONCE = 64           # requests in one packet
@@ -83,7 +84,7 @@ def connect(host, port):
         chosen += [entry for entry in found if entry[0] != chosen[0][0]][:1]
     for family, kind, protocol, _, where in chosen:
         connection = socket.socket(family, kind, protocol)
-        connection.settimeout(TIMEOUT_S)
+        connection.settimeout(GREETING_TIMEOUT_S)
         try:
             connection.connect(where)
             return connection
@@ -95,11 +96,11 @@ def connect(host, port):
 
 
 def open_socket(address):
-    """To HOST:PORT or unix:PATH."""
+    """To HOST:PORT or unix:PATH. It waits GREETING_TIMEOUT_S, then and for its answers."""
     try:
         if address.startswith("unix:"):
             found = socket.socket(socket.AF_UNIX)
-            found.settimeout(TIMEOUT_S)
+            found.settimeout(GREETING_TIMEOUT_S)
             found.connect(address[5:])
         else:
             host, _, port = address.rpartition(":")
@@ -116,6 +117,7 @@ class Connection:
 
     def __init__(self, address):
         self.socket = open_socket(address)
+        self.socket.settimeout(TIMEOUT_S)
         if self.socket.family != socket.AF_UNIX:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.file = self.socket.makefile("rb")
@@ -211,11 +213,15 @@ class Server(Connection):
 
     def __init__(self, address):
         super().__init__(address)
-        self.send(b"version")
-        fault = version_fault(self.line())
-        if fault:
+        try:
+            self.socket.settimeout(GREETING_TIMEOUT_S)
+            self.send(b"version")
+            if fault := version_fault(self.line()):
+                raise Answer(fault)
+            self.socket.settimeout(TIMEOUT_S)
+        except (OSError, Answer):
             self.close()
-            raise Answer(fault)
+            raise
 
     def take_item(self):
         """The answer to mg: an Item, or None."""

@@ -219,6 +219,22 @@ def test_a_list_that_is_tried_again_is_saved_as_it_is_by_then(memcached, tmp_pat
         assert conn.get(KEY) == b"apple,pear,plum,late,"
 
 
+def test_the_first_answer_of_a_memcached_is_awaited_for_less_than_the_others(memcached, monkeypatch):
+    """One that stands still holds nothing up for minutes. One that works may take long."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    wire = importlib.import_module("mclistd_convert.wire")
+    monkeypatch.setattr(wire, "GREETING_TIMEOUT_S", 0.5)
+    server = wire.Server(memcached.address)
+    assert server.socket.gettimeout() == wire.TIMEOUT_S
+    server.close()
+    memcached.pause()
+    try:
+        with pytest.raises(OSError, match="timed out"):
+            wire.Server(memcached.address)
+    finally:
+        memcached.resume()
+
+
 def test_two_runs_do_not_write_one_file(start_daemon, memcached, tmp_path):
     daemon = start_daemon([memcached], config=sections("simple"))
     store(memcached, "simple", KEY, ITEMS)
