@@ -68,10 +68,11 @@ enum { OPTION_REQUIRE_POOL = 256, OPTION_TRY, OPTION_PROBE, OPTION_TAKEOVER, OPT
 
 static int refuse_word(const char *word)
 {
+    char shown[128];
     fprintf(stderr,
             "mclistd: '%s' is not an option; expected -c FILE for a configuration\n"
             "Try mclistd --help.\n",
-            word);
+            text_show(slice_of(word), shown, sizeof shown));
     return EX_USAGE;
 }
 

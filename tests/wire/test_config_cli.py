@@ -136,6 +136,8 @@ def test_a_file_without_its_option_is_told_how_to_give_it():
         "mclistd: 'my.ini' is not an option; expected -c FILE for a configuration\n"
         "Try mclistd --help.\n"
     )
+    _, _, err = run("-t", "my\x1b[2J.ini")
+    assert "\x1b" not in err and "'my" in err
 
 
 def test_servers_in_both_places(tmp_path):
