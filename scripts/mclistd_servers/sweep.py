@@ -113,8 +113,8 @@ class Mover:
                     for key in part:
                         self._take(connection, key)
                     done += len(part)
+                    self.pace.wait(len(part))  # the time that it takes is in what is told
                     tell(done)
-                    self.pace.wait(len(part))
         except OSError as error:
             raise Refused(f"{self.proxy}: {error}: start this again, it goes on where it was") from None
 
