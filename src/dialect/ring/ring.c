@@ -11,9 +11,9 @@
  *
  * A SET does not look at what stands in the slot. So before the first entry that this worker adds
  * to a ring, it reads the counter, the slot of the newest entry, those that the call will write to,
- * and the one behind the last: a value that no slot has, or a number in another one's place, says
- * that the ring is not as it is configured here. Before the first entry that it adds behind the
- * first lap, and whenever it is to set the counter back, it looks at these slots once more: a ring
+ * and those behind the last: a value that no slot has, or a number in another one's place, says
+ * that the ring is not as it is configured here. In each lap behind the first, in which entries
+ * overwrite others, it looks at these slots once more, behind the numbers that it has taken: a ring
  * that is larger than this proxy believes shows that only by then.
  *
  * Not guaranteed: a proxy that dies between the two writes leaves a gap. A writer that falls behind
@@ -31,6 +31,9 @@
 #define TRIES_MAX 4
 /* Slots written, or deleted, at the same time. */
 #define INFLIGHT_MAX 256
+/* Slots behind the last that are looked at. One that holds an entry is of a ring that is larger
+ * than this proxy believes. Of two, one may be missing: a gap, or evicted. */
+#define SLOTS_BEHIND 2
 
 /* ---- what a slot holds ----
  *
@@ -209,6 +212,11 @@ static void slot_write(const char *template, const struct slot_entry *entry, str
  * proves nothing.
  */
 
+/* What a worker remembers of a ring. */
+struct ring_list {
+    uint64_t last; /* the number of the entry that it has added last */
+};
+
 /* The state of an operation. */
 struct ring_work {
     uint64_t last; /* the newest entry's number: what the counter says */
@@ -217,7 +225,7 @@ struct ring_work {
     uint32_t named;  /* so many slots were named, from the newest on */
     bool counted;    /* the counter was there */
     bool recounted;  /* and was asked for again behind the slots */
-    bool passed;     /* the slot behind the last was named */
+    bool passed;     /* the slots behind the last were named */
     /* Of an addition. */
     uint64_t number, expected;
     struct list_call *writing; /* the call whose items are being written */
@@ -284,15 +292,15 @@ static uint32_t slots_in_use(const struct work *w)
     return all || own->last >= policy->capacity ? policy->capacity : (uint32_t)own->last + 1;
 }
 
-/* The slot behind the last. One that holds an entry is of a ring that is larger than this proxy
- * believes. */
-static struct cell slot_behind(const struct list *list)
+static void name_behind(struct work *w)
 {
-    return (struct cell){.role = CELL_SLOT, .number = list->policy->capacity};
+    for (uint32_t n = 0; n < SLOTS_BEHIND; n++) {
+        (void)work_add_cell(w, CELL_SLOT, w->op.list->policy->capacity + n);
+    }
 }
 
-/* A look at all slots, or before a write, names the one behind the last as well: as the last one,
- * so that foreign_knows tells of it. */
+/* A look at all slots, or before a write, names those behind the last as well. An ldrop tells
+ * nothing of the ring that clients may begin behind it. */
 static void name_slots(struct work *w, uint64_t up_to)
 {
     struct ring_work *own = ring_own(w);
@@ -300,11 +308,11 @@ static void name_slots(struct work *w, uint64_t up_to)
     for (up_to = u64_least(up_to, slots_in_use(w)); own->named < up_to; own->named++) {
         (void)work_add_cell(w, CELL_SLOT, (newest + capacity - own->named) % capacity);
     }
-    w->partial = own->named < capacity;
-    if (!own->passed && (!w->partial || w->lane != LANE_READ)) {
-        (void)work_add_cell(w, CELL_SLOT, capacity);
+    if (!own->passed && (own->named == capacity || w->lane != LANE_READ)) {
+        name_behind(w);
         own->passed = true;
     }
+    w->partial = own->named < capacity || work_is_asked(w, LIST_DROP);
 }
 
 /* ---- what they hold ---- */
@@ -604,13 +612,12 @@ static enum progress look_before(struct engine *e, struct work *w, const struct 
     }
     ring_own(w)->expected = ring_own(w)->last + count_items(w);
     (void)work_add_cell(w, CELL_SLOT, (uint32_t)(ring_own(w)->last % capacity));
-    (void)work_add_cell(w, CELL_SLOT, capacity);
+    name_behind(w);
     name_next(w, ring_own(w)->last);
     CO_CALL(co, work_read(e, w, event));
     if (!w->failed && ring_own(w)->last > 0 && w->cells[1].state == CELL_MISSING) {
         /* A gap, or entries of a ring of another capacity stand elsewhere. */
         CO_CALL(co, work_look(e, w, event));
-        ring_own(w)->expected = ring_own(w)->last + count_items(w);
     }
     CO_END(co);
 }
@@ -622,26 +629,28 @@ static bool has_lapped(const struct work *w)
     return policy->counter_wraps || ring_own(w)->last >= policy->capacity;
 }
 
-/* Numbers are taken. Is there to be a look at the slots before they are written? */
+/* Numbers are taken. Is there to be a look at the slots before they are written? A counter that is
+ * smaller than it was has been set back, or begun anew. */
 static bool wants_look_at_slots(const struct work *w)
 {
     const struct list *list = w->op.list;
     const struct ring_work *own = ring_own(w);
-    const struct cell behind = slot_behind(list);
+    const struct ring_list *known = list_own(list);
+    uint64_t capacity = list->policy->capacity;
     if (own->is_new) {
         return own->last != own->expected;
     }
-    return (has_lapped(w) && !foreign_knows(list, &behind)) ||
-           (list->policy->counter_wraps && own->last >= list->policy->capacity);
+    return has_lapped(w) &&
+           (own->last / capacity != known->last / capacity || own->last < known->last);
 }
 
 static void note_ring_known(struct work *w)
 {
-    const struct cell behind = slot_behind(w->op.list);
+    const struct list_policy *policy = w->op.list->policy;
+    struct ring_list *known = list_own(w->op.list);
+    uint64_t last = ring_own(w)->last;
     foreign_note_known(w->op.list, &counter);
-    if (has_lapped(w)) {
-        foreign_note_known(w->op.list, &behind);
-    }
+    known->last = policy->counter_wraps ? last % policy->capacity : last;
 }
 
 /* Before the first write to slots: ends with failed when one of them holds a foreign value. */
@@ -650,7 +659,7 @@ static enum progress look_at_slots(struct engine *e, struct work *w, const struc
     struct co *co = &w->op.co;
     CO_BEGIN(co);
     work_forget_cells(w);
-    (void)work_add_cell(w, CELL_SLOT, w->op.list->policy->capacity);
+    name_behind(w);
     name_next(w, ring_own(w)->last - count_items(w));
     CO_CALL(co, work_read(e, w, event));
     CO_END(co);
@@ -810,6 +819,13 @@ static enum progress ring_change(struct engine *e, struct work *w, const struct 
     CO_END(co);
 }
 
+/* Clients may begin the ring anew as one of another capacity. */
+static enum progress ring_drop(struct engine *e, struct work *w, const struct op_event *event)
+{
+    known_of(w->op.list)->cells = 0;
+    return dialect_drop(e, w, event);
+}
+
 /* There is nothing to fold in a ring. */
 static enum progress ring_compact(struct engine *e, struct work *w, const struct op_event *event)
 {
@@ -829,10 +845,11 @@ const struct dialect dialect_ring = {
     .item_of = ring_item,
     .use_elsewhere = ring_use_elsewhere,
     .work_bytes = sizeof(struct ring_work),
+    .list_bytes = sizeof(struct ring_list),
     .cells = ring_cells,
     .look = ring_look,
     .change = ring_change,
-    .drop = dialect_drop,
+    .drop = ring_drop,
     .drops_at_once = INFLIGHT_MAX,
     .survives_drop = ring_survives_drop,
     .replace_call = ring_replace_call,
