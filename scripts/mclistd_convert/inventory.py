@@ -385,6 +385,23 @@ class Inventory:
                         "evicted,")
             print(f"{len(gaps)} of the lists {what} or is on a server that was not named (for "
                   f"instance {shown(gaps[0][1])})")
+        empty = self.stored_without_items()
+        if empty:
+            print(f"{len(empty)} of the lists have no item, though something is stored for them (for "
+                  f"instance {shown(empty[0])}): do the settings of the prefix say what clients write?")
+
+    def stored_without_items(self):
+        """Lists that the proxies have read, and found no item in. Their own settings may be wrong:
+        with the signs of deletions and additions exchanged, each addition is a deletion."""
+        lists = [key for key in self.lists() if self.contents.get(key, (1, ""))[0] == 0]
+        counters = {layout.name_of(self.section, "seq_name", key) for key in lists
+                    if self.section.dialect == "ring"}
+        found = []
+        for key in lists:
+            items = self.stored.items(self.stored.parts(self.section, key))
+            if any(item.value for name in items.keys() - counters for _, item in items[name]):
+                found.append(key)
+        return found
 
     def print_not_lists(self):
         for kind in NOT_LISTS:

@@ -199,6 +199,13 @@ static void test_a_change_that_was_written_while_the_list_moved(void **state)
     assert_non_null(strstr(call->error, "outcome unknown"));
 }
 
+static void answer_missing(struct test *t, int reads)
+{
+    while (reads-- > 0) {
+        rig_answer(&t->rig, take_request(t, BE_GET), BE_MISS, NULL, -1);
+    }
+}
+
 /* Its number is taken, and another entry of the same call may stand in its slot. */
 static void test_a_ring_that_takes_half_of_a_call(void **state)
 {
@@ -211,13 +218,9 @@ static void test_a_ring_that_takes_half_of_a_call(void **state)
     call->item_count = 2;
     rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "5", -1);
     rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "5 zero", -1);
-    for (int slot = 0; slot < 4; slot++) { /* two are beyond the ring */
-        rig_answer(&t->rig, take_request(t, BE_GET), BE_MISS, NULL, -1);
-    }
+    answer_missing(t, 4); /* two are beyond the ring */
     rig_answer(&t->rig, take_request(t, BE_INCR), BE_STORED, NULL, -1);
-    for (int slot = 0; slot < 4; slot++) { /* the number is not the expected one */
-        rig_answer(&t->rig, take_request(t, BE_GET), BE_MISS, NULL, -1);
-    }
+    answer_missing(t, 4); /* the number is not the expected one */
     struct list_request *first = take_request(t, BE_SET), *second = take_request(t, BE_SET);
     rig_answer(&t->rig, first, BE_STORED, NULL, -1);
     rig_answer(&t->rig, second, BE_TOO_LARGE, NULL, -1);
@@ -243,9 +246,7 @@ static struct list_call *submit_to_large_ring(struct test *t, enum list_verb ver
     rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, entry, -1);
     entry[0] = '1';
     rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, entry, -1);
-    for (int slot = 0; slot < 2; slot++) { /* beyond the ring */
-        rig_answer(&t->rig, take_request(t, BE_GET), BE_MISS, NULL, -1);
-    }
+    answer_missing(t, 2); /* beyond the ring */
     return call;
 }
 
@@ -261,9 +262,8 @@ static void test_such_a_list_can_be_dropped(void **state)
 {
     struct test *t = *state;
     struct list_call *call = submit_to_large_ring(t, LIST_DROP, &t->writer);
-    for (int slot = 0; slot < 4; slot++) { /* the first two are beyond the ring */
-        enum be_status status = slot < 2 ? BE_NOT_FOUND : BE_DELETED;
-        rig_answer(&t->rig, take_request(t, BE_DELETE), status, NULL, -1);
+    for (int slot = 0; slot < 4; slot++) { /* two are beyond the ring */
+        rig_answer(&t->rig, take_request(t, BE_DELETE), BE_NOT_FOUND, NULL, -1);
     }
     expect_done(t, call, LIST_OK);
 }
@@ -537,9 +537,7 @@ static void test_a_ring_whose_counter_is_made_while_it_is_read(void **state)
         enum be_status status = value == NULL ? BE_MISS : BE_HIT;
         rig_answer(&t->rig, take_request(t, BE_GET), status, value, -1);
     }
-    for (int slot = 0; slot < 2; slot++) { /* beyond the ring */
-        rig_answer(&t->rig, take_request(t, BE_GET), BE_MISS, NULL, -1);
-    }
+    answer_missing(t, 2);            /* beyond the ring */
     for (size_t i = 0; i < 2; i++) { /* behind the slots, and in front of them */
         rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "2", -1);
     }
@@ -566,9 +564,7 @@ static void test_a_ring_without_a_counter(void **state)
     rig_answer(&t->rig, take_request(t, BE_GET), BE_MISS, NULL, -1);
     rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "old 1700000001", -1);
     rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "new 1700000002", -1);
-    for (int slot = 0; slot < 2; slot++) { /* beyond the ring */
-        rig_answer(&t->rig, take_request(t, BE_GET), BE_MISS, NULL, -1);
-    }
+    answer_missing(t, 2); /* beyond the ring */
     rig_answer(&t->rig, take_request(t, BE_GET), BE_MISS, NULL, -1);
     (void)engine_run(t->rig.engine, t->rig.now);
     expect_text(t, call, "new 1700000002,old 1700000001");

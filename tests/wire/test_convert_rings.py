@@ -68,6 +68,17 @@ def test_a_ring_that_is_larger_is_kept_where_the_slot_behind_the_last_is_missing
         assert names_stored(memcached) == sorted(slots)
 
 
+def test_lists_that_are_read_as_empty_are_named(start_daemon, memcached):
+    """Each addition is a deletion to a proxy that has the two signs exchanged."""
+    signs = {"add_sign": "-", "delete_sign": "+"}
+    daemon = start_daemon([memcached], config=sections("signed", **signs))
+    put(memcached, **{KEY: "+ann+bob", "topic-Y": "-cat", "topic-Z": ""})
+    done = convert([daemon], server(memcached), "--dry-run")
+    assert "1 of the lists have no item, though something is stored for them (for instance " \
+           "topic-X): do the settings of the prefix say what clients write?" in done.stdout
+    assert names_stored(memcached) == [KEY, "topic-Y", "topic-Z"]
+
+
 TOLD = "1 of the lists lack their counter, or a slot that it has counted: it was never written, or " \
        "evicted, or is on a server that was not named (for instance {})"
 

@@ -123,6 +123,17 @@ def test_by_chance(memcached, start_daemon, dialect, items, content, folded):
         assert conn.stats()["list_folds"] == folds, "it stays at rest"
 
 
+def test_an_index_none_of_whose_sublists_is_there_is_left_alone(memcached, start_daemon):
+    """Clients name their sublists otherwise than this proxy is told."""
+    daemon = start_daemon([memcached], config=settings("sublists", compact_chance=1))
+    with Hand(memcached.port) as hand, daemon.conn() as conn:
+        put(hand, {KEY: "+0+1+2", f"{KEY}-0": "+a", f"{KEY}-1": "+b", f"{KEY}-2": "+c"})
+        for _ in range(20):
+            assert conn.lget(KEY) == []
+        assert conn.cmd(f"lcompact {KEY}") == b"OK"
+        assert is_folded(hand, {KEY: "+0+1+2"})
+
+
 @pytest.mark.parametrize("dialect", SETS)
 def test_compact_chance_0_never_folds(memcached, start_daemon, dialect):
     daemon = start_daemon([memcached], config=blind(dialect, compact_chance=0))

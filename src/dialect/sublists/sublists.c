@@ -161,7 +161,7 @@ static void note_numbers(struct sublists_list *list, const struct work *w)
 static enum look sublists_look(struct engine *e, struct work *w)
 {
     uint64_t stored = 0;
-    bool empty = false, merges = false;
+    bool empty = false, merges = false, there = false;
     enum look look;
     if (w->cells[0].state == CELL_THERE && !foreign_refuse_cells(e, w, 0, 1)) {
         return LOOK_FAILED;
@@ -184,13 +184,15 @@ static enum look sublists_look(struct engine *e, struct work *w)
     for (size_t i = 1; i < w->cell_count; i++) {
         sublists_fold(w->op.list, &w->items.fold, w->cells[i].value);
         stored += w->cells[i].value.len;
+        there = there || w->cells[i].state == CELL_THERE;
         merges = merges ||
                  (i + 2 < w->cell_count &&
                   sublists_may_merge(w->op.list, w->cells[i].value.len, w->cells[i + 1].value.len));
         empty = empty || (w->cells[i].value.len == 0 && i + 1 < w->cell_count);
     }
     items_settle(&w->items);
-    w->can_shrink = empty || merges || stored > w->items.bytes + w->items.count;
+    /* Where none is there, clients may have other names for them: the index is left as it is. */
+    w->can_shrink = there && (empty || merges || stored > w->items.bytes + w->items.count);
     note_numbers(sublists_list(w->op.list), w);
     return LOOK_DONE;
 }
