@@ -74,7 +74,8 @@ void outside_executed(struct outside *o, unsigned list, const struct list_reques
                       bool stored, int64_t now_s);
 
 /* outside_ring.c */
-/* Is no call adding this item? Each entry has an item of its own, and they are not endless. */
+/* Is no call adding this item, and has no new entry it? Each has an item of its own, and they are
+ * not endless. */
 bool ring_free(const struct outside *o, unsigned list, uint16_t id);
 void ring_asked(struct outside *o, struct sim_call *call);
 void ring_over(struct outside *o, struct sim_call *call, bool acknowledged);

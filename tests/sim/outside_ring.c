@@ -10,7 +10,12 @@
 
 bool ring_free(const struct outside *o, unsigned list, uint16_t id)
 {
-    return o->list[list].ring[id].under_way == 0;
+    const struct outside_list *l = &o->list[list];
+    const struct ring_word *w = &l->ring[id];
+    /* A call that came late has left it among the newest entries. */
+    bool is_new = w->number != 0 && w->number <= l->counter &&
+                  l->counter < w->number + 2 * o->format->capacity;
+    return w->under_way == 0 && !is_new;
 }
 
 void ring_asked(struct outside *o, struct sim_call *call)
