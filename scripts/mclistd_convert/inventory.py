@@ -326,7 +326,7 @@ class Inventory:
 
     def beyond_capacity(self, key, claims):
         """A slot that the ring has and, as it is configured, cannot have: the proxies ask for the
-        first such slot alone. One whose name another list may have as well says nothing."""
+        first two such slots alone. One whose name another list may have as well says nothing."""
         if self.section.dialect != "ring":
             return None
         capacity = layout.capacity_of(self.section)

@@ -105,9 +105,11 @@ class Places:
                     strays = len(self.strays_by(connection, rule, sample))
                 except Answer:  # the proxy's libmemcached has no such hash
                     continue
-                equal = 0 if strays < fewest else equal + (strays == fewest)
                 if strays < fewest:
                     best, fewest = f"distribution = {distribution}, hash = {hash_name}", strays
+                    equal = 0
+                else:
+                    equal += strays == fewest
         if not best:
             return f"no other distribution or hash fits more of them{SAME_SERVERS}"
         others = f", as do {equal} other rules" if equal else ""

@@ -382,9 +382,12 @@ void placement_look(const struct config *config, size_t pool_index, struct resol
     const struct rule *best = &look->rules[0];
     for (size_t i = 1; i < look->rule_count; i++) {
         const struct rule *rule = &look->rules[i];
-        found->equal =
-            rule->fitting > best->fitting ? 0 : found->equal + (rule->fitting == best->fitting);
-        best = rule->fitting > best->fitting ? rule : best;
+        if (rule->fitting > best->fitting) {
+            best = rule;
+            found->equal = 0;
+        } else {
+            found->equal += rule->fitting == best->fitting;
+        }
     }
     found->fitting = look->rules[0].fitting;
     found->distribution = best->distribution;

@@ -54,17 +54,17 @@ def test_a_ring_that_is_larger_than_configured_is_kept(start_daemon, memcached):
     assert names_stored(memcached) == sorted(stored("300"))
 
 
-def test_a_ring_that_is_larger_is_kept_where_the_slot_behind_the_last_is_missing(
+def test_a_ring_that_is_larger_is_kept_where_the_slots_behind_the_last_are_missing(
         start_daemon, memcached, tmp_path):
-    """The proxies ask for that one alone."""
+    """The proxies ask for these two alone."""
     daemon = start_daemon([memcached], config=sections("ring", capacity=100, slot="%v %t"))
     slots = stored("300")
-    del slots["topic-X.100"]
+    del slots["topic-X.100"], slots["topic-X.101"]
     put(memcached, **slots)
     for options in (["--dry-run"], ["--backup", str(tmp_path / "backup.txt")]):
         done = convert([daemon], server(memcached), *options, "--allow-empty")
         assert done.returncode == 3, done.stdout + done.stderr
-        assert "topic-X.101 is not of dialect ring: a slot beyond capacity = 100" in done.stdout
+        assert "topic-X.102 is not of dialect ring: a slot beyond capacity = 100" in done.stdout
         assert names_stored(memcached) == sorted(slots)
 
 

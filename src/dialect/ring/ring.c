@@ -225,7 +225,6 @@ struct ring_work {
     uint32_t named;  /* so many slots were named, from the newest on */
     bool counted;    /* the counter was there */
     bool recounted;  /* and was asked for again behind the slots */
-    bool passed;     /* the slots behind the last were named */
     /* Of an addition. */
     uint64_t number, expected;
     struct list_call *writing; /* the call whose items are being written */
@@ -279,7 +278,7 @@ static void ring_cells(struct work *w)
     struct ring_work *own = ring_own(w);
     own->wanted = entries_wanted(w);
     own->named = 0;
-    own->counted = own->recounted = own->passed = false;
+    own->counted = own->recounted = false;
     (void)work_add_cell(w, CELL_SEQ, 0);
 }
 
@@ -305,12 +304,12 @@ static void name_slots(struct work *w, uint64_t up_to)
 {
     struct ring_work *own = ring_own(w);
     uint32_t capacity = w->op.list->policy->capacity, newest = (uint32_t)(own->last % capacity);
+    uint32_t before = own->named;
     for (up_to = u64_least(up_to, slots_in_use(w)); own->named < up_to; own->named++) {
         (void)work_add_cell(w, CELL_SLOT, (newest + capacity - own->named) % capacity);
     }
-    if (!own->passed && (own->named == capacity || w->lane != LANE_READ)) {
+    if (own->named > before && (own->named == capacity || w->lane != LANE_READ)) {
         name_behind(w);
-        own->passed = true;
     }
     w->partial = own->named < capacity || work_is_asked(w, LIST_DROP);
 }
