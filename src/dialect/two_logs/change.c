@@ -72,11 +72,11 @@ enum progress two_logs_change(struct engine *e, struct work *w, const struct op_
     signed_batch(w);
     for (w->tries = 0; w->tries < WORK_TRIES_MAX; w->tries++) {
         CO_CALL(co, change_once(e, w, event));
-        if (!w->failed && w->append.status == BE_TOO_LARGE && !two_logs_own(w)->flipped) {
+        if (!w->failed && w->append.status == BE_TOO_LARGE && !two_logs_own(w)->folded) {
             /* It may fit when it is folded. */
             CO_CALL(co, two_logs_fold(e, w, event));
             w->conflict = true;
-            two_logs_own(w)->flipped = true;
+            two_logs_own(w)->folded = true;
         }
         if (w->failed || !w->conflict) {
             break;

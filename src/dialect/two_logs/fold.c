@@ -413,15 +413,21 @@ static bool write_next(struct engine *e, struct work *w)
     return true;
 }
 
-/* Another proxy may have made our copy active. */
+/* Another proxy may have made our copy active. But the log that we wrote it over may have become
+ * active before that: then others may still make the other log count, as a copy of what we wrote
+ * over, and no CAS of theirs would fail. They cannot as long as the other log is what ours was made
+ * of, nor once it is a copy of ours. Else the items are written anew, into the other log. */
 static void note_flip(struct engine *e, struct work *w)
 {
     struct two_logs *logs = w->own;
-    if (logs->own != 0 && two_logs_number(w, logs->active) == logs->own) {
-        logs->flipped = true;
+    bool is_active = logs->own != 0 && two_logs_number(w, logs->active) == logs->own;
+    if (set_call(w) == NULL || !is_active) {
+        return;
     }
-    if (logs->flipped && set_call(w) != NULL) {
+    if (logs->state == TWO_LOGS_COPYING || (logs->state == TWO_LOGS_DRAINING && logs->taken > 0)) {
         work_finish(e, w);
+    } else {
+        logs->own = rng_next(e->rng); /* of no log: what we wrote may count or not */
     }
 }
 
@@ -442,9 +448,8 @@ static enum progress fold_once(struct engine *e, struct work *w, const struct op
         two_logs_own(w)->squeeze = true;
     } else if (!w->failed) {
         two_logs_own(w)->close_whole = two_logs_own(w)->close_whole && w->conflict;
-        two_logs_own(w)->flipped =
-            two_logs_own(w)->flipped || (!w->conflict && two_logs_own(w)->step == TWO_LOGS_SWITCH);
-        if (two_logs_own(w)->flipped && set_call(w) != NULL) {
+        bool switched = !w->conflict && two_logs_own(w)->step == TWO_LOGS_SWITCH;
+        if (switched && set_call(w) != NULL) {
             work_finish(e, w);
         }
     }

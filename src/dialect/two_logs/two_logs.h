@@ -78,7 +78,7 @@ struct two_logs {
     unsigned catch_ups;
     bool squeeze;     /* what was to be written did not fit: it is folded first */
     bool close_whole; /* marker.c: not by PREPEND, which was not stored the time before */
-    bool flipped;
+    bool folded;      /* change.c: once, since what was to be appended did not fit */
 };
 static inline struct two_logs *two_logs_own(const struct work *w)
 {
