@@ -117,10 +117,18 @@ class Connection:
 
     def __init__(self, address):
         self.socket = open_socket(address)
-        self.socket.settimeout(TIMEOUT_S)
         if self.socket.family != socket.AF_UNIX:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.file = self.socket.makefile("rb")
+        try:
+            self.greet()
+        except (OSError, Answer):
+            self.close()
+            raise
+        self.socket.settimeout(TIMEOUT_S)
+
+    def greet(self):
+        """What is asked before anything else. Of a proxy: nothing."""
 
     def close(self):
         self.file.close()
@@ -182,10 +190,15 @@ class Connection:
 
 
 class Item:
-    """As a memcached has it. ttl_s: what is left; -1: it does not expire."""
+    """As a memcached has it. ttl_s: what is left; -1: it does not expire. idle_s: since it was
+    written or read, where that was asked for."""
 
-    def __init__(self, value, flags, ttl_s, cas):
+    def __init__(self, value, flags, ttl_s, cas, idle_s=None):
         self.value, self.flags, self.ttl_s, self.cas = value, flags, ttl_s, cas
+        self.idle_s = idle_s
+
+
+ITEM_FLAGS = (b"f", b"t", b"c")  # of mg: what an Item is made of
 
 
 def meta(verb, key, more, flags):
@@ -211,33 +224,26 @@ def version_fault(line):
 class Server(Connection):
     """A memcached; raises Answer when it is another server, or too old."""
 
-    def __init__(self, address):
-        super().__init__(address)
-        try:
-            self.socket.settimeout(GREETING_TIMEOUT_S)
-            self.send(b"version")
-            if fault := version_fault(self.line()):
-                raise Answer(fault)
-            self.socket.settimeout(TIMEOUT_S)
-        except (OSError, Answer):
-            self.close()
-            raise
+    def greet(self):
+        self.send(b"version")
+        if fault := version_fault(self.line()):
+            raise Answer(fault)
 
-    def take_item(self):
-        """The answer to mg: an Item, or None."""
+    def take_item(self, flags=ITEM_FLAGS):
+        """The answer to mg with v and these flags: an Item, or None."""
         words = self.line().split(b" ")
         if words[0] == b"EN":
             return None
         if words[0] != b"VA":
             raise Answer(f"mg: {shown(b' '.join(words))}")
         value = self.data(word_at(words, 1))
-        return Item(value, *numbers_of(words[2:], [b"f", b"t", b"c"]))
+        return Item(value, *numbers_of(words[2:], flags))
 
     def items_of(self, keys):
         """Yields (key, Item or None)."""
         for start in range(0, len(keys), AT_ONCE):
             part = keys[start : start + AT_ONCE]
-            self.send(*(meta(b"mg", key, [], [b"v", b"f", b"t", b"c"]) for key in part))
+            self.send(*(meta(b"mg", key, [], [b"v", *ITEM_FLAGS]) for key in part))
             for key in part:
                 yield key, self.take_item()
 

@@ -13,6 +13,7 @@ import threading
 import pytest
 
 from harness import ROOT, TIMEOUT_S, Conn, free_port, wait_until
+from test_backend_support import FakeServer
 from test_convert_support import Lister
 
 pytestmark = pytest.mark.release
@@ -405,6 +406,37 @@ def test_sweep_refuses_a_proxy(daemon):
     done = run("sweep", f"127.0.0.1:{daemon.port}")
     assert done.returncode == 1
     assert "a proxy answers there, mclistd, and no memcached: left out\n" in done.stderr
+
+
+@pytest.mark.parametrize("answer", [
+    b"HD",
+    b"VA x f0 t-1 c5 l900",
+    b"VA %s f0 t-1 c5 l900" % (b"9" * 5000),
+    b"VA 22 f0 t-1 c5 lx\r\n" + SUBLIST,
+    b"VA 22 f0 t-1 c l900\r\n" + SUBLIST,
+    b"VA 22 f0 t-1 l900\r\n" + SUBLIST,
+    b"VA 20 f0 t-1 c5 l900\r\n" + SUBLIST,
+], ids=["HD", "no-size", "huge-size", "no-idle-time", "empty-cas", "no-cas", "out-of-step"])
+def test_sweep_removes_nothing_where_a_memcached_answers_nonsense(answer):
+    crawled = b"key=%s exp=-1 la=1 cas=5\r\nEND\r\n" % ORPHAN.replace("#", "%23").encode()
+
+    def behave(fake, sock):
+        for line, _ in fake.requests(sock):
+            words = line.split()
+            if words[:2] == [b"mg", ORPHAN.encode()]:
+                sock.sendall(answer + b"\r\n")
+            else:
+                sock.sendall({b"version": b"VERSION 1.6.18\r\n", b"lru_crawler": crawled,
+                              b"mg": b"EN\r\n"}.get(words[0], b"HD\r\n"))
+
+    server = FakeServer(behave, handshake=None)
+    try:
+        done = run("sweep", "--wait", 0, "--delete", server.address)
+        assert done.returncode == 1 and done.stdout == ""
+        assert done.stderr.startswith("sweep: ") and done.stderr.count("\n") == 1
+        assert b"md " not in server.all_received()
+    finally:
+        server.stop()
 
 
 # --- the docs --------------------------------------------------------------------------------------
