@@ -198,7 +198,9 @@ class Item:
         self.idle_s = idle_s
 
 
-ITEM_FLAGS = (b"f", b"t", b"c")  # of mg: what an Item is made of
+# Of mg: what an Item is made of.
+ITEM_FLAGS = (b"f", b"t", b"c")
+ITEM_FLAGS_IDLE = (*ITEM_FLAGS, b"l")
 
 
 def meta(verb, key, more, flags):
@@ -229,23 +231,29 @@ class Server(Connection):
         if fault := version_fault(self.line()):
             raise Answer(fault)
 
-    def take_item(self, flags=ITEM_FLAGS):
-        """The answer to mg with v and these flags: an Item, or None."""
-        words = self.line().split(b" ")
-        if words[0] == b"EN":
-            return None
-        if words[0] != b"VA":
-            raise Answer(f"mg: {shown(b' '.join(words))}")
-        value = self.data(word_at(words, 1))
-        return Item(value, *numbers_of(words[2:], flags))
-
-    def items_of(self, keys):
-        """Yields (key, Item or None)."""
+    def ask(self, keys, flags, with_value=True, more=()):
+        """By mg. flags: those that answer a number; more: others. Yields (key, None) for a miss, or
+        (key, (value or None, number, ...))."""
+        expected = b"VA" if with_value else b"HD"
+        words = [*([b"v"] if with_value else []), *flags, *more]
         for start in range(0, len(keys), AT_ONCE):
             part = keys[start : start + AT_ONCE]
-            self.send(*(meta(b"mg", key, [], [b"v", *ITEM_FLAGS]) for key in part))
+            self.send(*(meta(b"mg", key, [], words) for key in part))
             for key in part:
-                yield key, self.take_item()
+                line = self.line()
+                found = line.split(b" ")
+                if found[0] == b"EN":
+                    yield key, None
+                elif found[0] == expected:
+                    value = self.data(word_at(found, 1)) if with_value else None
+                    yield key, (value, *numbers_of(found[2 if with_value else 1 :], flags))
+                else:
+                    raise Answer(f"mg: {shown(line[:80])}")
+
+    def items_of(self, keys, flags=ITEM_FLAGS):
+        """Yields (key, Item or None)."""
+        for key, found in self.ask(keys, flags):
+            yield key, found and Item(*found)
 
     def store(self, key, item, only_missing):
         """True: it is stored. False: something was there."""
@@ -255,7 +263,7 @@ class Server(Connection):
         self.send(line, item.value)
         answer = self.line()
         if answer not in (b"HD", b"NS"):
-            raise Answer(f"ms: {shown(answer)}")
+            raise Answer(f"ms: {shown(answer[:80])}")
         return answer == b"HD"
 
     def expiry_of(self, ttl_s):
@@ -270,7 +278,7 @@ class Server(Connection):
         self.send(meta(b"md", key, [], [b"C%d" % cas] if cas else []))
         answer = self.line()
         if answer not in (b"HD", b"NF", b"EX"):
-            raise Answer(f"md: {shown(answer)}")
+            raise Answer(f"md: {shown(answer[:80])}")
         return answer == b"HD"
 
 
@@ -292,7 +300,7 @@ def dump(address, way, wanted=None):
                 if line.startswith(b"BADCLASS") and way == b"hash":
                     return None
                 if not line.startswith(b"key="):
-                    raise Answer(f"lru_crawler metadump: {shown(line)}")
+                    raise Answer(f"lru_crawler metadump: {shown(line[:80])}")
                 name = urllib.parse.unquote_to_bytes(line[4:].split(b" ", 1)[0])
                 if wanted is None or wanted(name, line):
                     names.add(name)

@@ -5,7 +5,7 @@ a bounded rate, so that memcached does not take the reading for use."""
 import time
 
 from mclistd_convert.stored import names_on
-from mclistd_convert.wire import AT_ONCE, Answer, Server, meta, number_of, numbers_of, shown, word_at
+from mclistd_convert.wire import AT_ONCE, Answer, Server, meta, number_of
 
 PASSES_MAX = 3  # of a crawler, where new items come all the time
 # What memcached adds to an item's key and value: a header with a CAS number, a zero, a line's end.
@@ -79,21 +79,11 @@ class Memcached:
     def idle_s(self, record):
         return max(self.now_s - record.used_s, 0)
 
-    def take(self):
-        words = self.server.line().split(b" ")
-        if words[0] == b"EN":
-            return None
-        if words[0] not in (b"VA", b"HD"):
-            raise Answer(f"mg: {shown(b' '.join(words))}")
-        value = self.server.data(word_at(words, 1)) if words[0] == b"VA" else None
-        return Value(value, *numbers_of(words[1 if value is None else 2 :], [b"s", b"f", b"c"]))
-
     def read(self, keys, with_value=True):
         """Yields (key, Value or None)."""
-        flags = [*([b"v"] if with_value else []), b"s", b"f", b"c", *self.no_use]
         for start in range(0, len(keys), AT_ONCE):
             part = keys[start : start + AT_ONCE]
-            self.server.send(*(meta(b"mg", key, [], flags) for key in part))
-            for key in part:
-                yield key, self.take()
+            asked = self.server.ask(part, (b"s", b"f", b"c"), with_value, self.no_use)
+            for key, found in asked:
+                yield key, found and Value(*found)
             self.pace.wait(len(part))
