@@ -117,6 +117,20 @@ void script_expect(struct script *s, enum be_verb verb, const char *key, enum be
     rig_answer(&s->rig, rig_take(&s->rig, verb, key), status, value, -1);
 }
 
+struct list_request *script_next_write(struct script *s, const char *a, const char *b,
+                                       const char *pointer)
+{
+    struct list_request *r = rig_next(&s->rig);
+    while (r->be.verb == BE_GET || r->be.verb == BE_SIZE) {
+        const char *value = slice_equal(r->be.key, SLICE_LIT("k.a"))   ? a
+                            : slice_equal(r->be.key, SLICE_LIT("k.b")) ? b
+                                                                       : pointer;
+        rig_answer_cas(&s->rig, r, value != NULL ? BE_HIT : BE_MISS, value, -1, 1);
+        r = rig_next(&s->rig);
+    }
+    return r;
+}
+
 void script_expect_answer(struct script *s, enum list_status status)
 {
     (void)engine_run(s->rig.engine, s->rig.now);

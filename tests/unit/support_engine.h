@@ -50,6 +50,10 @@ void script_submit(struct script *s, enum list_verb verb, const struct slice *it
 /* rig_take and rig_answer, for an item without expiry. */
 void script_expect(struct script *s, enum be_verb verb, const char *key, enum be_status status,
                    const char *value);
+/* Of a list in two logs, k.a and k.b, with k.active: answers what is read with these values, NULL
+ * where nothing is, until something is written. Returns that. */
+struct list_request *script_next_write(struct script *s, const char *a, const char *b,
+                                       const char *pointer);
 /* The call is done, and has ended so; the engine may go on behind it. */
 void script_expect_answer(struct script *s, enum list_status status);
 /* The same, and the engine must send nothing more. */

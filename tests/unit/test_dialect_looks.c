@@ -318,24 +318,10 @@ static void test_a_log_that_is_closed_whole_has_a_number(void **state)
     script_expect_answer(s, LIST_OK);
 }
 
-/* Answers what is read until something is written. NULL: a log is not there. */
-static struct list_request *next_write_beside(struct script *s, const char *a, const char *b,
-                                              const char *pointer)
-{
-    struct list_request *r = rig_next(&s->rig);
-    while (r->be.verb == BE_GET || r->be.verb == BE_SIZE) {
-        const char *value = slice_equal(r->be.key, SLICE_LIT("k.a"))   ? a
-                            : slice_equal(r->be.key, SLICE_LIT("k.b")) ? b
-                                                                       : pointer;
-        rig_answer_cas(&s->rig, r, value != NULL ? BE_HIT : BE_MISS, value, -1, 1);
-        r = rig_next(&s->rig);
-    }
-    return r;
-}
-
+/* script_next_write of a list whose pointer is at k.a. */
 static struct list_request *next_write(struct script *s, const char *a, const char *b)
 {
-    return next_write_beside(s, a, b, "k.a");
+    return script_next_write(s, a, b, "k.a");
 }
 
 static void expect_items_after(struct script *s, unsigned looks, const char *a, const char *b,
@@ -647,52 +633,6 @@ static void test_a_copy_that_takes_late_entries_has_their_time(void **state)
                            "+@0:9c");
 }
 
-/* An lset takes k.b for another proxy's copy in the making of k.a. When it has written that over, a
- * look finds that it is active, with this beside it. Returns the next write. */
-static struct list_request *set_in_what_is_active(struct script *s, const char *a)
-{
-    static const struct slice item = {"v", 1};
-    char copy[200];
-    begin(s, DIALECT_FLIP);
-    script_submit(s, LIST_SET, &item, 1);
-    struct list_request *r = expect_write(s, LOG,
-                                          "+@0:9c1f0a77d3b2e845-@0:9c1f0a77d3b2e845+x"
-                                          "+@42:8a55951ff349e39d-@42:8a55951ff349e39d",
-                                          BE_CAS, copy, sizeof copy);
-    rig_answer(&s->rig, r, BE_STORED, NULL, -1);
-    return next_write_beside(s, a, copy, "k.b");
-}
-
-/* Another proxy has made it active behind the lset: it has not taken over what came late yet. */
-static void test_a_set_that_another_made_active_is_done(void **state)
-{
-    struct script *s = *state;
-    struct list_request *r = set_in_what_is_active(s, LOG);
-    script_expect_answer(s, LIST_OK);
-    rig_answer(&s->rig, r, BE_EXISTS, NULL, -1);
-}
-
-/* Or before that: then it may have copied what the lset was written over, and be about to make k.a
- * active. */
-static void test_a_set_in_the_active_log_is_not_done(void **state)
-{
-    struct script *s = *state;
-    struct list_request *r = set_in_what_is_active(s, COPY);
-    assert_null(engine_take_done(s->rig.engine));
-    rig_answer(&s->rig, r, BE_EXISTS, NULL, -1);
-}
-
-/* The same, and it has not copied it yet. The items go where the copy would, and count from then
- * on that k.a is active. */
-static void test_a_set_in_the_active_log_goes_into_the_other_one(void **state)
-{
-    struct script *s = *state;
-    struct list_request *r = set_in_what_is_active(s, "");
-    assert_int_equal(r->be.verb, BE_CAS);
-    assert_true(slice_equal(r->be.key, SLICE_LIT("k.a")));
-    rig_answer(&s->rig, r, BE_EXISTS, NULL, -1);
-}
-
 /* The log was read, the list was dropped, and another proxy has added the place: the log is asked
  * about behind the place. */
 static void test_what_is_copied_was_read_behind_the_place(void **state)
@@ -875,9 +815,6 @@ int main(void)
         script_test(test_a_copy_has_the_time_of_what_it_copies),
         script_test(test_a_copy_in_a_place_has_the_time_of_what_it_copies),
         script_test(test_a_copy_that_takes_late_entries_has_their_time),
-        script_test(test_a_set_that_another_made_active_is_done),
-        script_test(test_a_set_in_the_active_log_is_not_done),
-        script_test(test_a_set_in_the_active_log_goes_into_the_other_one),
         script_test(test_what_is_copied_was_read_behind_the_place),
         script_test(test_a_place_goes_where_its_list_is_gone),
         script_test(test_a_place_is_no_copy),

@@ -155,9 +155,12 @@ void work_note_error(struct work *w, const struct op_event *event)
 void work_note_unknown(struct work *w)
 {
     static const char unknown[] = ", outcome unknown";
-    char *claim = strstr(w->error, ", nothing done");
-    if (claim != NULL) {
-        *claim = '\0';
+    static const char *const claims[] = {", nothing done", ", not sent"};
+    for (size_t i = 0; i < sizeof claims / sizeof claims[0]; i++) {
+        char *claim = strstr(w->error, claims[i]);
+        if (claim != NULL) {
+            *claim = '\0';
+        }
     }
     size_t len = strlen(w->error), most = sizeof w->error - sizeof unknown;
     if (strstr(w->error, "outcome unknown") == NULL) {

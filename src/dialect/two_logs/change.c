@@ -65,6 +65,20 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
     CO_END(co);
 }
 
+static bool deletes(const struct work *w)
+{
+    const struct list_call *call;
+    TAILQ_FOREACH(call, &w->calls, link)
+    {
+        for (size_t i = 0; i < call->item_count; i++) {
+            if (list_call_deletes(call, i)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 enum progress two_logs_change(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
@@ -73,18 +87,20 @@ enum progress two_logs_change(struct engine *e, struct work *w, const struct op_
     for (w->tries = 0; w->tries < WORK_TRIES_MAX; w->tries++) {
         CO_CALL(co, change_once(e, w, event));
         if (!w->failed && w->append.status == BE_TOO_LARGE && !two_logs_own(w)->folded) {
-            /* It may fit when it is folded. */
-            CO_CALL(co, two_logs_fold(e, w, event));
-            w->conflict = true;
+            /* It may fit when it is folded. Deletions make room: they do not wait for it. */
             two_logs_own(w)->folded = true;
+            two_logs_own(w)->in_place = deletes(w);
+            CO_CALL(co, two_logs_fold(e, w, event));
+            w->conflict = !TAILQ_EMPTY(&w->calls);
         }
         if (w->failed || !w->conflict) {
             break;
         }
     }
-    if (!w->failed && w->tries == WORK_TRIES_MAX) {
+    bool is_done = w->failed || TAILQ_EMPTY(&w->calls);
+    if (!is_done && w->tries == WORK_TRIES_MAX) {
         work_note_text(w, "busy, nothing done: other writers were faster each time");
-    } else if (!w->failed && w->append.status == BE_TOO_LARGE) {
+    } else if (!is_done && w->append.status == BE_TOO_LARGE) {
         work_note_no_room(w);
     }
     if (!w->failed) {

@@ -29,14 +29,45 @@ static struct list_call *set_call(const struct work *w)
     return call != NULL && call->verb == LIST_SET ? call : NULL;
 }
 
-static void append_set_items(struct work *w, struct block **b)
+/* Is there a call whose items, or what its changes make of the list, take the place of what the
+ * logs hold? It is done when that counts. */
+static bool replaces(const struct work *w)
+{
+    return set_call(w) != NULL || (two_logs_own(w)->in_place && !TAILQ_EMPTY(&w->calls));
+}
+
+/* Calls visit for each item that the calls change. */
+static void each_change(const struct work *w,
+                        void (*visit)(void *arg, enum entry_op op, struct slice item), void *arg)
+{
+    const struct list_call *call;
+    TAILQ_FOREACH(call, &w->calls, link)
+    {
+        for (size_t i = 0; i < call->item_count; i++) {
+            visit(arg, list_call_deletes(call, i) ? ENTRY_DEL : ENTRY_ADD, call->items[i]);
+        }
+    }
+}
+
+static void change_items(void *arg, enum entry_op op, struct slice item)
+{
+    items_change(arg, op, item);
+}
+
+/* Appends what is to take the place, of what the last look has seen. */
+static void append_new_items(struct work *w, struct block **b)
 {
     const struct list_call *call = set_call(w);
-    struct fold fold;
-    fold_init(&fold);
-    fold_call(&fold, call);
-    signed_encode(w->op.list->policy, &fold, b);
-    fold_fini(&fold);
+    struct fold set;
+    if (call != NULL) {
+        fold_init(&set);
+        fold_call(&set, call);
+        signed_encode(w->op.list->policy, &set, b);
+        fold_fini(&set);
+        return;
+    }
+    each_change(w, change_items, &w->items);
+    signed_encode(w->op.list->policy, &w->items.fold, b);
 }
 
 /* Writes a log that is to be as the other one: with its flags, and to expire when it does. */
@@ -65,27 +96,33 @@ static void add_place(struct engine *e, struct work *w, int which)
 /* There is nothing to copy: writes the items at once. */
 static void write_first(struct engine *e, struct work *w)
 {
-    struct block *value = block_new(w->call_bytes + 16);
-    append_set_items(w, &value);
+    struct block *value = block_new(w->stored_bytes + w->call_bytes + 16);
+    append_new_items(w, &value);
     cell_write(e, &w->op, &w->cells[two_logs_own(w)->active], value, 0);
     block_unref(&value);
     two_logs_own(w)->step = TWO_LOGS_SWITCH;
 }
 
-/* Appends what the text of a log amounts to, with deletions, without notes. */
-static void append_folded(const struct work *w, struct slice text, struct block **b)
+/* Appends what entries amount to, with deletions, without notes. */
+static void append_fold(const struct work *w, const struct fold *fold, struct block **b)
 {
-    struct fold fold;
     uint32_t at = 0;
     struct entry entry;
-    fold_init(&fold);
-    signed_fold(&fold, text, signs_in(w));
-    while (fold_next_entry(&fold, false, ENTRY_NEVER_OVER, &at, &entry)) {
+    while (fold_next_entry(fold, false, ENTRY_NEVER_OVER, &at, &entry)) {
         bool deletes = entry.op == ENTRY_DEL;
         if (!deletes || note_allows(entry.bytes)) {
             signed_append(b, deletes ? ENTRY_DEL : ENTRY_ADD, entry.bytes, signs_in(w));
         }
     }
+}
+
+/* The same of the text of a log. */
+static void append_folded(const struct work *w, struct slice text, struct block **b)
+{
+    struct fold fold;
+    fold_init(&fold);
+    signed_fold(&fold, text, signs_in(w));
+    append_fold(w, &fold, b);
     fold_fini(&fold);
 }
 
@@ -145,6 +182,12 @@ static void reopen(struct engine *e, struct work *w)
     block_unref(&value);
 }
 
+/* Has this operation written that log? */
+static bool is_ours(const struct work *w, int which)
+{
+    return two_logs_own(w)->own != 0 && two_logs_number(w, which) == two_logs_own(w)->own;
+}
+
 static void make_active(struct engine *e, struct work *w)
 {
     if (two_logs_have_pointer(w->op.list)) {
@@ -152,7 +195,9 @@ static void make_active(struct engine *e, struct work *w)
     } else {
         close_log(e, w, two_logs_own(w)->active);
     }
-    two_logs_own(w)->step = TWO_LOGS_SWITCH;
+    if (is_ours(w, 1 - two_logs_own(w)->active)) {
+        two_logs_own(w)->step = TWO_LOGS_SWITCH;
+    }
 }
 
 /* Appends the entries that came to the other log since it was copied, without notes. */
@@ -214,27 +259,74 @@ static void squeeze(struct engine *e, struct work *w)
     block_unref(&value);
 }
 
+static void add_to(void *arg, struct slice item)
+{
+    fold_apply(arg, ENTRY_ADD, item);
+}
+
+static void change_if_known(void *arg, enum entry_op op, struct slice item)
+{
+    if (fold_find(arg, item) != NULL) {
+        fold_apply(arg, op, item);
+    }
+}
+
+/* Appends what came late to the place for the copy, which readers see there as long as the copy
+ * does not count. Behind it, nothing undoes what the calls have changed in the copy. */
+static void append_tail(const struct work *w, struct block **b)
+{
+    struct fold tail;
+    fold_init(&tail);
+    signed_fold(&tail, two_logs_tail(w), signs_in(w));
+    two_logs_each_revived(w, add_to, &tail);
+    if (replaces(w)) {
+        each_change(w, change_if_known, &tail);
+    }
+    append_fold(w, &tail, b);
+    fold_fini(&tail);
+}
+
+/* A text with a number of its own. */
+static struct block *begin_copy(struct engine *e, struct work *w)
+{
+    struct block *value = block_new(w->stored_bytes + w->call_bytes + 128);
+    two_logs_own(w)->next = rng_next(e->rng);
+    two_logs_own(w)->catch_ups = 0;
+    note_append(&value, SLICE_NONE, two_logs_own(w)->next, signs_in(w));
+    return value;
+}
+
 /* Writes the other log as a copy of the active one, or with the items that are to replace it. What
  * came late to the place for the copy stays behind it. The other one, empty or a place, may have
  * stood there for long: clients by hand give a list a new time where its items are. */
 static void write_copy(struct engine *e, struct work *w)
 {
     int active = two_logs_own(w)->active;
-    struct block *value = block_new(w->stored_bytes + w->call_bytes + 128);
-    two_logs_own(w)->own = rng_next(e->rng);
-    note_append(&value, SLICE_NONE, two_logs_own(w)->own, signs_in(w));
-    if (set_call(w) != NULL) {
-        append_set_items(w, &value);
+    struct block *value = begin_copy(e, w);
+    if (replaces(w)) {
+        append_new_items(w, &value);
     } else {
         signed_encode(w->op.list->policy, &w->items.fold, &value);
     }
     note_append(&value, two_logs_text(w, active), 0, signs_in(w));
     if (set_call(w) == NULL && two_logs_own(w)->state == TWO_LOGS_COPYING) {
-        append_folded(w, two_logs_tail(w), &value);
-        append_revived(w, &value);
+        append_tail(w, &value);
     }
     write_as(e, w, 1 - active, active, value);
     block_unref(&value);
+}
+
+/* Writes the items over the active log, as one that has taken all of the other one: what came late
+ * to that has no room beside what the active one holds. */
+static void write_over(struct engine *e, struct work *w)
+{
+    int active = two_logs_own(w)->active;
+    struct block *value = begin_copy(e, w);
+    append_new_items(w, &value);
+    note_append(&value, two_logs_text(w, 1 - active), 0, signs_in(w));
+    cell_write(e, &w->op, &w->cells[active], value, 0);
+    block_unref(&value);
+    two_logs_own(w)->step = TWO_LOGS_SWITCH;
 }
 
 /* Writes the late entries into the copy where its beginning ends, since what stands behind is
@@ -248,7 +340,7 @@ static bool catch_up(struct engine *e, struct work *w)
     block_append(&value, copy.p, logs->note_start);
     append_late(w, &value);
     bool came = value->used > logs->note_start;
-    if (came && logs->squeeze && set_call(w) == NULL) {
+    if (came && logs->squeeze) {
         squeeze(e, w);
     } else if (came) {
         note_append(&value, other, 0, signs_in(w));
@@ -295,24 +387,35 @@ static void empty_other(struct engine *e, struct work *w)
     block_unref(&nothing);
 }
 
+/* May it count yet, as a copy of what the active log held before? See note_flip. */
+static bool may_be_a_copy(const struct work *w)
+{
+    int other = 1 - two_logs_own(w)->active;
+    struct note note;
+    return two_logs_own(w)->taken == 0 && two_logs_number(w, other) != 0 &&
+           note_last(two_logs_text(w, other), signs_in(w), &note);
+}
+
 static void drain(struct engine *e, struct work *w)
 {
     const struct two_logs *logs = w->own;
     bool emptied_before = logs->taken == 0;
     if (emptied_before && needs_number(w, 1 - logs->active)) {
         write_number(e, w, 1 - logs->active);
+    } else if (replaces(w) && logs->squeeze && two_logs_late(w).len > 0 && !may_be_a_copy(w)) {
+        write_over(e, w);
     } else if (!catch_up(e, w)) {
         empty_other(e, w);
     }
 }
 
-/* Brings the copy up to date, or makes it active. */
+/* Brings the copy up to date, or makes it active. Only an lset writes over another operation's
+ * copy, which may be made active, and answered, before that: what replaces all of it comes behind
+ * it. */
 static void advance_copy(struct engine *e, struct work *w)
 {
     struct two_logs *logs = w->own;
-    bool ours = !two_logs_is_place(w, logs->copy) &&
-                (set_call(w) == NULL || two_logs_number(w, logs->copy) == logs->own);
-    if (!ours) {
+    if (two_logs_is_place(w, logs->copy) || (set_call(w) != NULL && !is_ours(w, logs->copy))) {
         write_copy(e, w);
     } else if (logs->catch_ups++ >= CATCH_UPS_MAX || !catch_up(e, w)) {
         make_active(e, w);
@@ -337,7 +440,7 @@ static void take_in(struct engine *e, struct work *w)
 /* Another proxy's copy that was found and made active may leave much to fold. */
 static bool is_due(const struct work *w)
 {
-    return set_call(w) != NULL || (two_logs_own(w)->own == 0 && w->can_shrink);
+    return replaces(w) || (two_logs_own(w)->own == 0 && w->can_shrink);
 }
 
 static bool is_missing(const struct work *w, int which)
@@ -378,6 +481,7 @@ static bool write_next(struct engine *e, struct work *w)
     struct two_logs *logs = w->own;
     struct slice active = two_logs_text(w, logs->active);
     logs->step = TWO_LOGS_STEP;
+    logs->next = 0;
     if (two_logs_closed(w, logs->active)) {
         reopen(e, w);
     } else if (needless_log(w) >= 0) {
@@ -420,14 +524,33 @@ static bool write_next(struct engine *e, struct work *w)
 static void note_flip(struct engine *e, struct work *w)
 {
     struct two_logs *logs = w->own;
-    bool is_active = logs->own != 0 && two_logs_number(w, logs->active) == logs->own;
-    if (set_call(w) == NULL || !is_active) {
+    if (!replaces(w) || !is_ours(w, logs->active)) {
         return;
     }
     if (logs->state == TWO_LOGS_COPYING || (logs->state == TWO_LOGS_DRAINING && logs->taken > 0)) {
         work_finish(e, w);
     } else {
         logs->own = rng_next(e->rng); /* of no log: what we wrote may count or not */
+    }
+}
+
+/* The reply to what was written last. */
+static void note_written(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct two_logs *logs = w->own;
+    w->conflict = !work_written(e, w, event);
+    bool is_too_large = event->status == BE_TOO_LARGE || event->status == BE_NO_MEMORY;
+    if (logs->next != 0 && !w->conflict && !is_too_large) {
+        logs->own = logs->next;
+    }
+    if (w->failed && is_too_large && !logs->squeeze) {
+        w->failed = false;
+        logs->squeeze = true;
+    } else if (!w->failed) {
+        logs->close_whole = logs->close_whole && w->conflict;
+        if (!w->conflict && logs->step == TWO_LOGS_SWITCH && replaces(w)) {
+            work_finish(e, w);
+        }
     }
 }
 
@@ -441,18 +564,7 @@ static enum progress fold_once(struct engine *e, struct work *w, const struct op
     }
     CO_AWAIT(co, "folding: writing one of the logs");
     w->goes_on = true;
-    w->conflict = !work_written(e, w, event);
-    bool is_too_large = event->status == BE_TOO_LARGE || event->status == BE_NO_MEMORY;
-    if (w->failed && !two_logs_own(w)->squeeze && is_too_large) {
-        w->failed = false;
-        two_logs_own(w)->squeeze = true;
-    } else if (!w->failed) {
-        two_logs_own(w)->close_whole = two_logs_own(w)->close_whole && w->conflict;
-        bool switched = !w->conflict && two_logs_own(w)->step == TWO_LOGS_SWITCH;
-        if (switched && set_call(w) != NULL) {
-            work_finish(e, w);
-        }
-    }
+    note_written(e, w, event);
     CO_END(co);
 }
 
@@ -466,6 +578,9 @@ enum progress two_logs_fold(struct engine *e, struct work *w, const struct op_ev
         metric_inc(e->metrics, METRIC_list_busy);
         work_note_text(w, "busy: other writers were faster each time");
     }
+    if (w->failed && replaces(w) && two_logs_own(w)->own != 0) {
+        work_note_unknown(w); /* the proxy that goes on makes the new items count */
+    }
     CO_END(co);
 }
 
@@ -474,9 +589,6 @@ enum progress two_logs_rewrite(struct engine *e, struct work *w, const struct op
     struct co *co = &w->op.co;
     CO_BEGIN(co);
     CO_CALL(co, two_logs_fold(e, w, event));
-    if (w->failed && set_call(w) != NULL && two_logs_own(w)->own != 0) {
-        work_note_unknown(w); /* the proxy that goes on makes the new items count */
-    }
     if (!w->failed) {
         metric_inc(e->metrics, METRIC_list_folds);
     }

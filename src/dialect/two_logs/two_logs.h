@@ -69,7 +69,8 @@ struct two_logs {
     } confirming;
     int confirmed; /* the log that was active when that began, and what it held */
     uint64_t confirmed_bytes, confirmed_hash;
-    uint64_t own; /* the generation of the copy that this operation made */
+    uint64_t own;  /* the number of the copy that this operation has made, or may have */
+    uint64_t next; /* of the one that it has just written; 0: it has written something else */
     enum {
         TWO_LOGS_STEP,
         TWO_LOGS_SWITCH
@@ -78,7 +79,9 @@ struct two_logs {
     unsigned catch_ups;
     bool squeeze;     /* what was to be written did not fit: it is folded first */
     bool close_whole; /* marker.c: not by PREPEND, which was not stored the time before */
-    bool folded;      /* change.c: once, since what was to be appended did not fit */
+    /* change.c: what was to be appended did not fit. */
+    bool folded;   /* so the list was folded, once, */
+    bool in_place; /* and the changes were made with that */
 };
 static inline struct two_logs *two_logs_own(const struct work *w)
 {
