@@ -11,6 +11,9 @@
  *     3. draining:  CAS the active log with what the other one got besides; when there is nothing
  *                   more, empty the other one (flip) or remove it (marker), by CAS
  *
+ * What an lset writes, and deletions for which a full log has no room, go into the copy. While a
+ * full log is drained, they are written over it.
+ *
  * Nothing is removed before its content stands elsewhere. When a process dies, readers still find
  * the same items, and any proxy can go on from there. What is added holds no items: so a copy
  * whose writer was slower than an ldrop, or than others who fold, comes to nothing.
@@ -36,11 +39,14 @@ static bool replaces(const struct work *w)
     return set_call(w) != NULL || (two_logs_own(w)->in_place && !TAILQ_EMPTY(&w->calls));
 }
 
-/* Calls visit for each item that the calls change. */
+/* Calls visit for each item that the calls change, where that is done by folding. */
 static void each_change(const struct work *w,
                         void (*visit)(void *arg, enum entry_op op, struct slice item), void *arg)
 {
     const struct list_call *call;
+    if (!two_logs_own(w)->in_place) {
+        return;
+    }
     TAILQ_FOREACH(call, &w->calls, link)
     {
         for (size_t i = 0; i < call->item_count; i++) {
@@ -54,8 +60,9 @@ static void change_items(void *arg, enum entry_op op, struct slice item)
     items_change(arg, op, item);
 }
 
-/* Appends what is to take the place, of what the last look has seen. */
-static void append_new_items(struct work *w, struct block **b)
+/* Appends what the list is to be: the items of an lset, or those that the last look has found, with
+ * what the calls change. */
+static void append_items(struct work *w, struct block **b)
 {
     const struct list_call *call = set_call(w);
     struct fold set;
@@ -97,7 +104,7 @@ static void add_place(struct engine *e, struct work *w, int which)
 static void write_first(struct engine *e, struct work *w)
 {
     struct block *value = block_new(w->stored_bytes + w->call_bytes + 16);
-    append_new_items(w, &value);
+    append_items(w, &value);
     cell_write(e, &w->op, &w->cells[two_logs_own(w)->active], value, 0);
     block_unref(&value);
     two_logs_own(w)->step = TWO_LOGS_SWITCH;
@@ -279,9 +286,7 @@ static void append_tail(const struct work *w, struct block **b)
     fold_init(&tail);
     signed_fold(&tail, two_logs_tail(w), signs_in(w));
     two_logs_each_revived(w, add_to, &tail);
-    if (replaces(w)) {
-        each_change(w, change_if_known, &tail);
-    }
+    each_change(w, change_if_known, &tail);
     append_fold(w, &tail, b);
     fold_fini(&tail);
 }
@@ -303,11 +308,7 @@ static void write_copy(struct engine *e, struct work *w)
 {
     int active = two_logs_own(w)->active;
     struct block *value = begin_copy(e, w);
-    if (replaces(w)) {
-        append_new_items(w, &value);
-    } else {
-        signed_encode(w->op.list->policy, &w->items.fold, &value);
-    }
+    append_items(w, &value);
     note_append(&value, two_logs_text(w, active), 0, signs_in(w));
     if (set_call(w) == NULL && two_logs_own(w)->state == TWO_LOGS_COPYING) {
         append_tail(w, &value);
@@ -322,7 +323,7 @@ static void write_over(struct engine *e, struct work *w)
 {
     int active = two_logs_own(w)->active;
     struct block *value = begin_copy(e, w);
-    append_new_items(w, &value);
+    append_items(w, &value);
     note_append(&value, two_logs_text(w, 1 - active), 0, signs_in(w));
     cell_write(e, &w->op, &w->cells[active], value, 0);
     block_unref(&value);
