@@ -17,6 +17,7 @@
 /* Another proxy's, of the first 42 bytes of LOG. */
 #define COPY_IN_THE_MAKING \
     "+@0:9c1f0a77d3b2e845-@0:9c1f0a77d3b2e845+x+@42:8a55951ff349e39d-@42:8a55951ff349e39d"
+#define NUMBER "+@0:1111111111111111-@0:1111111111111111"
 /* Of a log that is gone. */
 #define OLD_COPY \
     "+@0:9c1f0a77d3b2e845-@0:9c1f0a77d3b2e845+x+y+@59:943e53c4bf3be66d-@59:943e53c4bf3be66d"
@@ -148,11 +149,43 @@ static void test_a_deletion_makes_room_for_what_came_late(void **state)
     assert_null(strstr(text, "+x"));
 }
 
+/* A note about a log without a number is about the same entries, too, when they come late once
+ * more; and another proxy may be about to give it one. A list that has no room for some writes has
+ * it for others. */
+static void test_a_log_gets_a_number_before_it_is_replaced(void **state)
+{
+    struct script *s = *state;
+    char text[300];
+    submit(s, DIALECT_FLIP, LIST_SET, "v");
+    take_write(s, script_next_write(s, OLD_COPY, NUMBER "+late", "k.a"), BE_CAS, "k.a", text,
+               BE_TOO_LARGE);
+    take_write(s, script_next_write(s, OLD_COPY, "+again", "k.a"), BE_CAS, "k.b", text, BE_STORED);
+    assert_int_equal(strncmp(text, "+@0:", 4), 0);
+    take_write(s, script_next_write(s, OLD_COPY, text, "k.a"), BE_CAS, "k.a", text, BE_STORED);
+    script_expect_answer(s, LIST_OK);
+    end_there(s, script_next_write(s, text, NUMBER "+again", "k.a"));
+}
+
+/* k.b itself is that full. */
+static void test_a_log_without_room_for_a_number_is_replaced_all_the_same(void **state)
+{
+    struct script *s = *state;
+    char text[300];
+    submit(s, DIALECT_FLIP, LIST_SET, "v");
+    take_write(s, script_next_write(s, OLD_COPY, "+late", "k.a"), BE_CAS, "k.b", text,
+               BE_TOO_LARGE);
+    take_write(s, script_next_write(s, OLD_COPY, "+late", "k.a"), BE_CAS, "k.a", text,
+               BE_TOO_LARGE);
+    take_write(s, script_next_write(s, OLD_COPY, "+late", "k.a"), BE_CAS, "k.a", text, BE_STORED);
+    script_expect_answer(s, LIST_OK);
+    end_there(s, script_next_write(s, text, "+late", "k.a"));
+}
+
 /* k.b may have been k.a's copy, which another proxy makes active yet: no lset behind that shows. */
 static void test_a_set_is_not_written_over_beside_an_old_copy(void **state)
 {
-    static const char other[] = "+@0:1111111111111111-@0:1111111111111111+late"
-                                "+@62:2222222222222222-@62:2222222222222222";
+    static const char other[] = NUMBER "+late"
+                                       "+@62:2222222222222222-@62:2222222222222222";
     struct script *s = *state;
     char text[300];
     submit(s, DIALECT_FLIP, LIST_SET, "v");
@@ -226,6 +259,8 @@ int main(void)
         script_test(test_a_set_whose_switch_is_not_sent_is_unknown),
         script_test(test_a_set_needs_no_room_for_what_came_late),
         script_test(test_a_deletion_makes_room_for_what_came_late),
+        script_test(test_a_log_gets_a_number_before_it_is_replaced),
+        script_test(test_a_log_without_room_for_a_number_is_replaced_all_the_same),
         script_test(test_a_set_is_not_written_over_beside_an_old_copy),
         script_test(test_a_deletion_of_a_full_list_is_made_in_the_copy),
         script_test(test_a_deletion_is_not_made_over_the_copy_of_another),

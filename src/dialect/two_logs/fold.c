@@ -23,7 +23,8 @@
 
 /* More rounds than any list needs, whatever other clients do. */
 #define ROUNDS_MAX 64
-/* After so many rounds a log that keeps growing is flipped, and the rest is drained. */
+/* After so many rounds a log that keeps growing is flipped, and the rest is drained. A full one
+ * does not grow, and has no room for a mark behind what is not taken yet. */
 #define CATCH_UPS_MAX 3
 
 static struct list_call *set_call(const struct work *w)
@@ -140,22 +141,18 @@ static bool is_taken(const struct work *w)
            (set_call(w) != NULL || two_logs_late(w).len == 0);
 }
 
-/* Appends what is to stand in a closed log, as short as can be. What the copy has taken stays as it
- * is, or a number stands for it: the note is about these very bytes, and nothing that is written
- * behind them, or comes late, may look like them. */
+/* Appends what is to stand in a closed log, as short as can be. Of a full one that is copied, all
+ * is taken before. A number makes it different from what a note is about, so that nothing that
+ * comes late behind it is taken for that. */
 static void append_closed(struct engine *e, struct work *w, int which, struct block **b)
 {
     struct slice text = two_logs_text(w, which);
-    bool copying = two_logs_own(w)->state == TWO_LOGS_COPYING;
-    if (is_taken(w)) {
-        note_append(b, SLICE_NONE, rng_next(e->rng), signs_in(w));
-    } else if (!two_logs_own(w)->squeeze) {
+    if (!is_taken(w) && !two_logs_own(w)->squeeze) {
         block_append(b, text.p, text.len);
-    } else if (copying) {
-        block_append(b, text.p, (size_t)two_logs_own(w)->taken);
-        append_folded(w, two_logs_late(w), b);
-    } else {
-        note_append(b, SLICE_NONE, rng_next(e->rng), signs_in(w));
+        return;
+    }
+    note_append(b, SLICE_NONE, rng_next(e->rng), signs_in(w));
+    if (!is_taken(w)) {
         append_folded(w, text, b);
     }
 }
@@ -356,10 +353,11 @@ static bool catch_up(struct engine *e, struct work *w)
 /* A log that was made by hand, or got entries late, has no number. Before it is copied or taken
  * over it gets one: else the same entries, when they come late once more, would be what the note of
  * the first time is about. Readers would pass over them, and the next folding empty the log; or
- * take it for the one that is active, and the list for what it holds. */
+ * take it for the one that is active, and the list for what it holds. One that has no room for a
+ * number goes without. */
 static bool needs_number(const struct work *w, int which)
 {
-    return two_logs_number(w, which) == 0 && !two_logs_own(w)->squeeze;
+    return two_logs_number(w, which) == 0 && w->cells[which].cas != two_logs_own(w)->no_room[which];
 }
 
 static void write_number(struct engine *e, struct work *w, int which)
@@ -371,6 +369,7 @@ static void write_number(struct engine *e, struct work *w, int which)
     block_append(&value, text.p, text.len);
     cell_write(e, &w->op, &w->cells[which], value, 0);
     block_unref(&value);
+    two_logs_own(w)->numbers = which;
 }
 
 /* Takes away what the other log holds, all of which stands in the active one. Where a pointer tells
@@ -418,7 +417,7 @@ static void advance_copy(struct engine *e, struct work *w)
     struct two_logs *logs = w->own;
     if (two_logs_is_place(w, logs->copy) || (set_call(w) != NULL && !is_ours(w, logs->copy))) {
         write_copy(e, w);
-    } else if (logs->catch_ups++ >= CATCH_UPS_MAX || !catch_up(e, w)) {
+    } else if ((logs->catch_ups++ >= CATCH_UPS_MAX && !logs->squeeze) || !catch_up(e, w)) {
         make_active(e, w);
     }
 }
@@ -483,6 +482,7 @@ static bool write_next(struct engine *e, struct work *w)
     struct slice active = two_logs_text(w, logs->active);
     logs->step = TWO_LOGS_STEP;
     logs->next = 0;
+    logs->numbers = -1;
     if (two_logs_closed(w, logs->active)) {
         reopen(e, w);
     } else if (needless_log(w) >= 0) {
@@ -544,7 +544,10 @@ static void note_written(struct engine *e, struct work *w, const struct op_event
     if (logs->next != 0 && !w->conflict && !is_too_large) {
         logs->own = logs->next;
     }
-    if (w->failed && is_too_large && !logs->squeeze) {
+    if (w->failed && is_too_large && logs->numbers >= 0) {
+        w->failed = false;
+        logs->no_room[logs->numbers] = w->cells[logs->numbers].cas;
+    } else if (w->failed && is_too_large && !logs->squeeze) {
         w->failed = false;
         logs->squeeze = true;
     } else if (!w->failed) {

@@ -74,8 +74,10 @@ struct two_logs {
     enum {
         TWO_LOGS_STEP,
         TWO_LOGS_SWITCH
-    } step;     /* what was written last: a switch makes a copy count */
-    bool folds; /* this operation may write a copy of what it reads */
+    } step;              /* what was written last: a switch makes a copy count */
+    int numbers;         /* which log has just got a number, or -1 */
+    uint64_t no_room[2]; /* the CAS numbers of logs as they had no room for one */
+    bool folds;          /* this operation may write a copy of what it reads */
     unsigned catch_ups;
     bool squeeze;     /* what was to be written did not fit: it is folded first */
     bool close_whole; /* marker.c: not by PREPEND, which was not stored the time before */
