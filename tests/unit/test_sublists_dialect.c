@@ -13,7 +13,7 @@
 /* The random numbers of the rig make it the new sublist. */
 #define NEW "k.568"
 
-static void expect_replacing(struct script *s)
+static void expect_replacing(struct script *s, enum be_status status)
 {
     static const struct slice item = {"a", 1};
     s->rig.config->lists[0].dialect = DIALECT_SUBLISTS;
@@ -23,13 +23,34 @@ static void expect_replacing(struct script *s)
     script_expect(s, BE_SIZE, "k", BE_HIT, "+0");
     script_expect(s, BE_SIZE, "k.0", BE_MISS, NULL);
     script_expect(s, BE_ADD, NEW, BE_STORED, NULL);
-    script_expect(s, BE_CAS, "k", BE_STORED, NULL);
+    script_expect(s, BE_CAS, "k", status, NULL);
+}
+
+/* A list that grows to its number would name the new sublist, and show its items. */
+static void test_an_lset_that_fails_takes_back_what_it_has_added(void **state)
+{
+    struct script *s = *state;
+    expect_replacing(s, BE_NO_MEMORY);
+    script_expect(s, BE_DELETE, NEW, BE_DELETED, NULL);
+    script_expect_done(s, LIST_SERVER_ERROR);
+    assert_string_equal(s->call.error,
+                        "backend has no room for this list in one item, nothing done");
+}
+
+static void test_an_lset_that_can_take_nothing_back_is_unknown(void **state)
+{
+    struct script *s = *state;
+    expect_replacing(s, BE_NO_MEMORY);
+    script_expect(s, BE_DELETE, NEW, BE_DOWN, NULL);
+    script_expect_done(s, LIST_SERVER_ERROR);
+    assert_string_equal(s->call.error,
+                        "backend has no room for this list in one item, outcome unknown");
 }
 
 static void test_lset_looks_whether_a_missing_sublist_has_come(void **state)
 {
     struct script *s = *state;
-    expect_replacing(s);
+    expect_replacing(s, BE_STORED);
     script_expect(s, BE_GET, "k.0", BE_MISS, NULL);
     script_expect_done(s, LIST_OK);
     assert_false(engine_busy(s->rig.engine));
@@ -38,7 +59,7 @@ static void test_lset_looks_whether_a_missing_sublist_has_come(void **state)
 static void test_lset_removes_a_sublist_that_has_come(void **state)
 {
     struct script *s = *state;
-    expect_replacing(s);
+    expect_replacing(s, BE_STORED);
     script_expect(s, BE_GET, "k.0", BE_HIT, "+late");
     script_expect(s, BE_CAS_DELETE, "k.0", BE_STORED, NULL);
     script_expect_done(s, LIST_OK);
@@ -162,6 +183,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         script_test(test_lset_looks_whether_a_missing_sublist_has_come),
         script_test(test_lset_removes_a_sublist_that_has_come),
+        script_test(test_an_lset_that_fails_takes_back_what_it_has_added),
+        script_test(test_an_lset_that_can_take_nothing_back_is_unknown),
         script_test(test_lcompact_merges_short_neighbours),
         script_test(test_a_deletion_goes_behind_what_may_be_merged),
         script_test(test_a_look_forgets_the_index_that_was_replaced),

@@ -365,13 +365,16 @@ static enum progress write_new(struct engine *e, struct work *w, const struct op
         write_new_index(e, w);
         CO_AWAIT(co, "replacing the index");
         w->conflict = !work_written(e, w, event);
-        if (!w->conflict) {
+        if (event->status == BE_STORED || event->status == BE_LOST) {
             CO_RETURN(co); /* an index whose answer was lost may name them */
         }
     }
     while (w->next_cell-- > 0) {
         send_numbered(e, w, sublists_own(w)->newest + (uint32_t)w->next_cell, BE_DELETE, NULL);
         CO_AWAIT(co, "taking back what was added");
+        if (w->failed && event->status != BE_DELETED && event->status != BE_NOT_FOUND) {
+            work_note_unknown(w); /* a list that grows to its number names it */
+        }
     }
     CO_END(co);
 }
