@@ -250,6 +250,23 @@ static void test_a_deletion_keeps_what_came_to_the_place(void **state)
     end_there(s, script_next_write(s, LOG, text, NULL));
 }
 
+/* A folding that was slow has closed the only log that is left: the other one is active, and is
+ * made for what deletes an item of the closed one. */
+static void test_a_deletion_makes_the_log_that_is_missing(void **state)
+{
+    struct script *s = *state;
+    submit(s, DIALECT_MARKER, LIST_DEL, "x");
+    struct list_request *r = script_next_write(s, "^" OLD_COPY, NULL, NULL);
+    assert_true(slice_equal(r->be.key, SLICE_LIT("k.b")));
+    assert_true(slice_equal(r->be.value, SLICE_LIT("-x")));
+    for (; r->be.verb == BE_APPEND; r = script_next_write(s, "^" OLD_COPY, NULL, NULL)) {
+        rig_answer(&s->rig, r, BE_NOT_STORED, NULL, -1);
+    }
+    assert_int_equal(r->be.verb, BE_ADD);
+    rig_answer(&s->rig, r, BE_STORED, NULL, -1);
+    script_expect_done(s, LIST_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +282,7 @@ int main(void)
         script_test(test_a_deletion_of_a_full_list_is_made_in_the_copy),
         script_test(test_a_deletion_is_not_made_over_the_copy_of_another),
         script_test(test_a_deletion_keeps_what_came_to_the_place),
+        script_test(test_a_deletion_makes_the_log_that_is_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,9 @@ static enum progress append_after_look(struct engine *e, struct work *w,
             CO_RETURN(co);
         }
     }
+    if (w->append.create == NULL && w->cells[two_logs_own(w)->active].state != CELL_THERE) {
+        w->append.create = block_ref(w->append.value); /* what it deletes is in the other log */
+    }
     /* A log that was found may be gone by now: then another one is active. */
     aim(w, two_logs_own(w)->active, w->cells[two_logs_own(w)->active].state != CELL_THERE);
     CO_CALL(co, work_append(e, w, event));
