@@ -390,10 +390,7 @@ static void empty_other(struct engine *e, struct work *w)
 /* May it count yet, as a copy of what the active log held before? See note_flip. */
 static bool may_be_a_copy(const struct work *w)
 {
-    int other = 1 - two_logs_own(w)->active;
-    struct note note;
-    return two_logs_own(w)->taken == 0 && two_logs_number(w, other) != 0 &&
-           note_last(two_logs_text(w, other), signs_in(w), &note);
+    return two_logs_own(w)->taken == 0 && two_logs_was_copy(w, 1 - two_logs_own(w)->active);
 }
 
 static void drain(struct engine *e, struct work *w)

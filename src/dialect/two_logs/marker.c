@@ -17,14 +17,6 @@ static void mark_cells(struct work *w)
     two_logs_begin_look(w);
 }
 
-/* Was it made as a copy, of whatever? A log that was closed whole, when the other one had taken all
- * of it, and what came late to one, have at most a number. */
-static bool was_copy(const struct work *w, int which)
-{
-    struct note note;
-    return two_logs_number(w, which) != 0 && note_last(two_logs_text(w, which), signs_in(w), &note);
-}
-
 /* Which of two logs that are both open, or both closed, is active? A copy that is not finished does
  * not count yet; a copy that was closed, too, by a folding that was slow, is the newer one, a place
  * for a copy is not. Else the log that was made as a copy once, since the other one began without
@@ -38,8 +30,8 @@ static int of_equals(const struct work *w, bool closed)
     if (two_logs_has_taken(w, 0, &note)) {
         return !closed || two_logs_is_place(w, 0);
     }
-    if (was_copy(w, 0) != was_copy(w, 1)) {
-        return was_copy(w, 1);
+    if (two_logs_was_copy(w, 0) != two_logs_was_copy(w, 1)) {
+        return two_logs_was_copy(w, 1);
     }
     return two_logs_number(w, 0) == 0 && two_logs_number(w, 1) != 0;
 }

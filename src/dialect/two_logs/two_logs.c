@@ -71,6 +71,12 @@ bool two_logs_has_taken(const struct work *w, int which, struct note *note)
            note_is_about(note, other, signs_in(w));
 }
 
+bool two_logs_was_copy(const struct work *w, int which)
+{
+    struct note note;
+    return two_logs_number(w, which) != 0 && note_last(two_logs_text(w, which), signs_in(w), &note);
+}
+
 static struct slice behind(struct slice text, uint64_t bytes)
 {
     return slice_make(text.p + bytes, text.len - bytes);

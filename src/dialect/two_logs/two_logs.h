@@ -112,6 +112,9 @@ struct note;
 /* Does a note of that log say that it has taken the beginning of the other one? Then fills in
  * *note. */
 bool two_logs_has_taken(const struct work *w, int which, struct note *note);
+/* Was it made as a copy, of whatever? A log that was closed whole, when the other one had taken all
+ * of it, and what came late to one, have at most a number. */
+bool two_logs_was_copy(const struct work *w, int which);
 /* Should there be a pointer, and is none? */
 bool two_logs_wants_pointer(const struct work *w);
 /* Is it a place for a copy, which holds nothing yet but what came late? */
