@@ -12,7 +12,7 @@ from harness import as_bytes
 BRIDGES = {
     "lists b-": {"bridge": "yes"},
     "lists r-": {"bridge": "yes", "on_missing": "refuse"},
-    "lists s-": {"bridge": "yes", "dialect": "simple"},
+    "lists s-": {"bridge": "yes", "dialect": "simple", "compact_chance": 0},
     "lists g-": {"bridge": "yes", "dialect": "signed", "compact_chance": 0},
 }
 KEYS = ["b-1", "b-2", "r-1", "r-2", "s-1", "g-1"]

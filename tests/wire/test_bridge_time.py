@@ -161,6 +161,7 @@ def test_a_set_that_is_refused_leaves_the_time_as_it_was(conn, key):
 @pytest.mark.config(
     **BRIDGES, **{"lists m-": {"bridge": "yes", "dialect": "simple", "migrate": "native"}}
 )
+@pytest.mark.config(**{"lists s-": {"compact_chance": 0}, "lists m-": {"compact_chance": 0}})
 @pytest.mark.parametrize("key", ("b-x", "s-x", "m-x"))
 def test_conditions_come_with_content_and_time_in_one_step(conn, key):
     assert store(conn, "replace", key, "a") == b"NOT_STORED"

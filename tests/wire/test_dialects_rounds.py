@@ -128,7 +128,7 @@ def test_sublists_take_longer_the_first_time(memcached, start_daemon, relay):
 
 
 def test_sublists_that_came_since_are_found(memcached, start_daemon, relay):
-    daemon = start_daemon([relay], config=settings("sublists"))
+    daemon = start_daemon([relay], config=settings("sublists", compact_chance=0))
     with Hand(memcached.port) as hand, daemon.conn() as conn:
         assert conn.cmd("ladd topic-X one") == b"STORED"
         assert conn.lget("topic-X") == [b"one"]
