@@ -75,10 +75,8 @@ static struct config *make_config(const struct sim_world *w, unsigned proxy, uns
 {
     const struct params *p = &w->p;
     uint32_t factor = p->mixed_limits ? 1 + (proxy + reloads) % 2 : 1;
-    /* docs/dialects.md, "Folding": that one is to be the same. */
-    uint32_t sublists = p->dialect == DIALECT_SUBLISTS ? 1 : factor;
     struct config *config = settings_create(p->log_limit * factor, p->log_hard_limit * factor,
-                                            p->sublist_limit * sublists);
+                                            p->sublist_limit * factor);
     struct list_policy *policy = &config->lists[0];
     policy->cache_bytes = p->cache_bytes;
     if (p->answer_limit != 0) {

@@ -5,6 +5,7 @@
 #ifndef DIALECT_SUBLISTS_SUBLISTS_H
 #define DIALECT_SUBLISTS_SUBLISTS_H
 
+#include "base/number.h"
 #include "dialect/shared/dialect.h"
 
 extern const struct dialect dialect_sublists, dialect_sublists_delimited;
@@ -73,18 +74,22 @@ void sublists_append_number(const struct list *list, struct block **b, enum entr
 /* Finds the largest number that the index lists. False: it lists none. */
 bool sublists_newest(const struct list *list, struct slice index, uint32_t *newest);
 
+/* No two sublists become one that is longer: half of what sublist_limit_bytes was by default in
+ * 0.2.0. It is no setting, so that each proxy knows what all others may merge. */
+#define SUBLISTS_MERGED_BYTES_MAX (64 * 1024)
+
 /* Would two sublists that long, neighbours and neither of them the newest, do as one? Not without
  * signs: delete.c. */
 static inline bool sublists_may_merge(const struct list *list, uint64_t one, uint64_t other)
 {
-    return !sublists_is_delimited(list) && one > 0 && other > 0 &&
-           one + other <= list_sublist_limit(list) / 2;
+    uint64_t most = u64_least(list_sublist_limit(list) / 2, SUBLISTS_MERGED_BYTES_MAX);
+    return !sublists_is_delimited(list) && one > 0 && other > 0 && one + other <= most;
 }
 
 /* May another proxy be about to put one in front of a sublist that long? */
 static inline bool sublists_may_be_merged(const struct list *list, uint64_t bytes)
 {
-    return sublists_may_merge(list, 1, bytes);
+    return !sublists_is_delimited(list) && bytes > 0 && bytes < SUBLISTS_MERGED_BYTES_MAX;
 }
 
 /* After a look cells[0] is the index; the others are the sublists that it lists, oldest first. */
