@@ -170,7 +170,10 @@ def verify(options, inventory, keys):
     run.expected, run.must_be_native = keys.contents, keys.says_converted
     run.run(named)
     run.summary()
-    return 1 if run.failures else 3 if keys.contents and run.counts["changed"] else 0
+    if run.refused:
+        inventory.print_not_lists()
+    differs = run.refused or (keys.contents and run.counts["changed"])
+    return 1 if run.failures else 3 if differs else 0
 
 
 def refuse_empty(options, inventory, state):

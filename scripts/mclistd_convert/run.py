@@ -7,6 +7,7 @@ import threading
 import time
 
 from mclistd_convert import content
+from mclistd_convert.inventory import ADVICE
 from mclistd_convert.settings import check_proxies
 from mclistd_convert.wire import Answer, Connection, shown
 
@@ -218,13 +219,15 @@ class Run:
                 self.failures.append((key, outcome.reason))
 
     def failed(self, key, error):
-        if content.is_foreign(error):
+        # A value in the place of a list that was there before stands in its way.
+        if content.is_foreign(error) and not self.must_be_native:
             self.inventory.refuse(key, str(error))
             with self.lock:
                 self.refused.append(key)
                 self.progress.done += 1
         else:
-            self.done(key, content.Outcome("failed", reason=f"{error}"))
+            reason = ADVICE.sub("", str(error)) if content.is_foreign(error) else str(error)
+            self.done(key, content.Outcome("failed", reason=reason))
 
     def convert(self, connections, number, key):
         self.backup.save(self.options.stored, key)

@@ -34,3 +34,24 @@ def test_values_of_others_are_named_and_kept(start_daemon, memcached, tmp_path, 
     assert "1 of 1 lists converted, 2 items" in done.stdout
     assert path.read_text().count("\nform topic-") == len(foreign) + 1
     assert values_of(memcached, foreign) == {n: v.encode() for n, v in foreign.items()}
+
+
+def test_a_value_in_the_place_of_a_list_of_the_inventory_has_failed(start_daemon, memcached, tmp_path):
+    config = {"proxy": {"threads": 1}, **sections("signed")}
+    daemons = [start_daemon([memcached], config=config) for _ in range(2)]
+    for key in ("topic-good", "topic-bad"):
+        store(memcached, "signed", key, ["apple", "pear"])
+    path = tmp_path / "before.txt"
+    done = convert(daemons, server(memcached), "--dry-run", f"--inventory={path}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    with memcached.conn() as conn:  # a client that compresses stores the list anew
+        assert conn.set("topic-bad", b"compressed", 2) == b"STORED"
+    assert convert(daemons, server(memcached)).returncode == 3
+    done = convert(daemons, server(memcached), "--verify-only", f"--keys={path}")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "1 of 2 lists read" in done.stdout and "1 failed" in done.stdout
+    assert "failed: topic-bad: SERVER_ERROR topic-bad is not of dialect signed: flags 2" in done.stdout
+    assert "ldrop" not in done.stdout
+    done = convert(daemons, "--verify-only", keys=["topic-good", "topic-bad"])
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "left alone: topic-bad: values that the dialect cannot have: " in done.stdout
