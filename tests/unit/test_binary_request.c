@@ -209,6 +209,30 @@ static void test_logins(void **state)
     assert_true(p.status == PARSE_ERROR && p.swallow == 0x801);
 }
 
+/* As soon as the header is there: no value is waited for, and no key is looked at. */
+static void test_what_comes_before_a_login_is_refused(void **state)
+{
+    (void)state;
+    static const struct request_limits closed = {.max_value_bytes = 1000, .before_login = true};
+    static const char *const refused[] = {
+        "80 01 0001 08 00 0000 00100009 " REST, "80 00 0001 00 00 0000 00000001 " REST,
+        "80 01 0001 00 00 0000 00000001 " REST, "80 40 0000 00 00 0000 00000000 " REST,
+        "80 0a 0000 00 00 0000 00000000 " REST,
+    };
+    char bytes[PACKET_ROOM];
+    struct request r;
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        struct parse_result p = binary_request_parse(bytes_of(refused[i], bytes), &closed, &r);
+        assert_int_equal(p.status, PARSE_CLOSE);
+        assert_slice(p.reply, "CLIENT_ERROR unauthenticated\r\n");
+        assert_int_equal(r.binary.opaque, 0x01020304);
+    }
+    struct slice version = bytes_of("80 0b 0000 00 00 0000 00000000 " REST, bytes);
+    assert_int_equal(binary_request_parse(version, &closed, &r).status, PARSE_OK);
+    struct slice list = bytes_of("80 20 0000 00 00 0000 00000000 " REST, bytes);
+    assert_int_equal(binary_request_parse(list, &closed, &r).status, PARSE_OK);
+}
+
 /* --- answers --- */
 
 static void expect_answer(const struct binary_call *call, struct binary_answer answer,
@@ -317,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_values_that_are_too_large),
         cmocka_unit_test(test_pieces_are_waited_for),
         cmocka_unit_test(test_logins),
+        cmocka_unit_test(test_what_comes_before_a_login_is_refused),
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_lines_have_a_status),
         cmocka_unit_test(test_quiet_requests_hide_what_is_usual),

@@ -90,7 +90,8 @@ static void test_http_closes(void **state)
 static void test_other_protocols_are_known_by_their_first_bytes(void **state)
 {
     (void)state;
-    static const struct request_limits first = {8192, 1000, true};
+    static const struct request_limits first = {
+        .max_line_bytes = 8192, .max_value_bytes = 1000, .is_first = true};
     static const struct {
         struct slice input;
         enum stranger stranger;

@@ -11,7 +11,7 @@ import pytest
 
 from couchbase_support import Cluster, sections
 from harness import UnixConn, wait_until
-from test_binary_support import (AUTH_ERROR, EXISTS, INTERNAL, INVALID, NEVER, NOT_A_NUMBER,
+from test_binary_support import (AUTH_ERROR, EXISTS, INTERNAL, INVALID, NEVER, NO_MEMORY, NOT_A_NUMBER,
                                  NOT_FOUND, NOT_STORED, SUCCESS, TEMPORARY, TOO_LARGE, UNKNOWN_COMMAND,
                                  Answer, Binary, answers, count, packet, store, touch)
 from test_pass_support import byte_by_byte, talk
@@ -300,6 +300,18 @@ def test_logins(closed):
             assert binary.is_closed()
 
 
+def test_a_value_that_is_too_large_removes_nothing_before_a_login(closed, memcached):
+    """The key alone was sent, and the item went."""
+    with memcached.conn() as direct:
+        assert direct.set("k", "v") == b"STORED"
+        for name in ("set", "setq"):
+            with Binary(closed.port) as binary:
+                large = packet(name, "k", bytes(8), body_len=9 + 2 * 1024 * 1024)
+                assert status_of(binary.ask(large)) == (AUTH_ERROR, b"Auth failure.")
+                assert binary.is_closed()
+        assert direct.get("k") == b"v"
+
+
 def test_sasl_where_nobody_has_to_log_in(binary):
     for request in (packet("sasl_list"), login("ann", "secret"), packet("sasl_step", "PLAIN")):
         assert status_of(binary.ask(request)) == (UNKNOWN_COMMAND, b"Unknown command")
@@ -380,6 +392,36 @@ def test_an_outcome_that_nobody_knows(start_daemon, slow_fake):
         answer = binary.ask(packet("get", "k"))
         assert answer.status == TEMPORARY and b"unknown" not in answer.value
         assert " set k client " in " ".join(binary.stats(b"slow").values())
+
+
+@pytest.mark.parametrize("name", ["add", "replace", "append", "prepend"])
+@pytest.mark.memcacheds(1, "-M", "-m", "4")
+def test_a_full_memcached_that_does_not_evict_keeps_the_item(binary, conn, name):
+    """It has refused what was to be stored. Asked by `ms`, it deletes the item that was there."""
+    assert conn.set("k", "v") == b"STORED"
+    at = 0
+    for size in (500000, 50000, 5000, 2000, 1000, 500, 200, 100, 50, 10, 1):
+        while conn.set(f"{at:09}", "x" * size) == b"STORED":
+            at += 1
+    request = (packet(name, "k", b"", "x") if name.endswith("pend") else
+               store(name, "k", "x"))  # fmt: skip
+    assert status_of(binary.ask(request)) == (NO_MEMORY, b"Out of memory")
+    assert conn.get("k") == b"v"
+
+
+@pytest.mark.parametrize("name", ["add", "replace", "append", "prepend"])
+@pytest.mark.parametrize("condition", [False, True], ids=["", "with a number"])
+def test_what_is_too_large_leaves_the_item_there(binary, conn, name, condition):
+    """As with memcached, whose `ms` deletes it. A set does that there, too."""
+    assert conn.set("k", "v") == b"STORED"
+    extends = name.endswith("pend")
+    if condition and extends:
+        pytest.skip("no other command does that")
+    cas = conn.values("gets k")[0][1][2] if condition else 0
+    large = "x" * (1024 * 1024 - 10)
+    request = packet(name, "k", b"", large) if extends else store(name, "k", large, cas=cas)
+    assert binary.ask(request).status in (TOO_LARGE, EXISTS if name == "add" else NOT_STORED)
+    assert conn.get("k") == b"v"
 
 
 @pytest.mark.parametrize("version", ["1.4.15", "1.5.22", "1.6.9"])

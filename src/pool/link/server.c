@@ -77,6 +77,16 @@ void server_fini(struct server *server)
     }
 }
 
+/* What an item takes beside its key and value, at most: less than this. */
+#define ITEM_REST_BYTES 128
+
+bool server_may_tell_cas(const struct server *server, const struct be_operation *op)
+{
+    const struct be_caps *caps = &server->caps;
+    return server->context->cluster != NULL ||
+           (caps->evicts && op->key.len + op->value.len + ITEM_REST_BYTES <= caps->item_size_max);
+}
+
 /* --- what it said --------------------------------------------------------------------------- */
 
 void server_learn(struct server *server, const struct handshake *hs, const struct address *address)
@@ -104,6 +114,7 @@ void server_learn(struct server *server, const struct handshake *hs, const struc
                  server->config->name, (unsigned long long)wanted);
     }
     server->caps.item_size_max = hs->item_size_max;
+    server->caps.evicts = !hs->evictions_disabled;
     server->caps.cas_enabled = !hs->cas_disabled;
     server->caps_known = true;
     if (hs->cas_disabled && !server->cas_warned && server->context->watch) {

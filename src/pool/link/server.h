@@ -73,6 +73,10 @@ enum resolver_answer server_locate(struct server *server);
 /* Takes what a handshake with that address found; logs what the operator should know, but does not
  * say again that it is up when it has only not answered for some time. */
 void server_learn(struct server *server, const struct handshake *hs, const struct address *address);
+/* May the server be asked for the CAS number of what the change stores? A memcached tells it only
+ * to `ms`, which deletes what is there, whatever its mode, when there is no room for the new value.
+ */
+bool server_may_tell_cas(const struct server *server, const struct be_operation *op);
 /* Makes the text of FAILURE_UNFIT: the server cannot be used because of what it answered. */
 void server_set_unfit(struct server *server, const char *reason);
 /* The server has refused a write for want of memory: counts it, and logs that now and then. */

@@ -265,6 +265,9 @@ void upstream_submit(struct upstream *u, struct exchange *x)
         now_us(u) >= u->heard_us + PROBE_AFTER_US && !upstream_probe(u)) {
         upstream_lost(u, "closed by the server", false);
     }
+    if (UNLIKELY(x->op.cas_optional) && !server_may_tell_cas(u->server, &x->op)) {
+        x->op.asks_cas = false;
+    }
     char room[WIRE_FRONT_MAX];
     struct slice tail;
     struct slice front = u->wire->encode(&x->op, room, &tail);

@@ -9,6 +9,7 @@
 #define MECHANISM_BYTES_MAX ((size_t)32)
 
 #define REPLY_INVALID SLICE_LIT("CLIENT_ERROR Invalid arguments\r\n")
+#define REPLY_UNAUTHENTICATED SLICE_LIT("CLIENT_ERROR unauthenticated\r\n")
 #define REPLY_LONG_KEY \
     SLICE_LIT("CLIENT_ERROR a key with blanks or control bytes has 186 bytes at most\r\n")
 _Static_assert(KEY_ENCODED_MAX == 186, "REPLY_LONG_KEY");
@@ -223,6 +224,10 @@ struct parse_result binary_request_parse(struct slice input, const struct reques
         return (struct parse_result){.status = PARSE_MORE, .need = BINARY_HEADER_BYTES};
     }
     struct packet p = read_header(input, out);
+    /* As memcached does, which waits for no body. */
+    if (limits->before_login && !binary_is_sasl(p.opcode) && p.opcode != BINARY_VERSION) {
+        return close_with(&p, REPLY_UNAUTHENTICATED);
+    }
     if (p.key_len + p.extras_len > p.body_len) {
         return close_with(&p, REPLY_ERROR);
     }

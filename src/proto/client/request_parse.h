@@ -22,6 +22,8 @@ struct request_limits {
     size_t max_value_bytes;
     /* Nothing came before on this connection: other protocols are known by their first bytes. */
     bool is_first;
+    /* Of the binary protocol: the client has to log in, or ask for the version, before all else. */
+    bool before_login;
 };
 
 /* Protocols of clients that have come to the wrong port. */

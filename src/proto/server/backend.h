@@ -108,6 +108,7 @@ enum be_durability {
 /* What a server said of itself at connect. */
 struct be_caps {
     uint64_t item_size_max; /* bytes; 0 = not known */
+    bool evicts;            /* it makes room for what is stored */
     bool cas_enabled;
     bool rolls_back; /* a failover may take changes back that were answered and not durable */
     bool is_alone;   /* its cluster has no other node */
@@ -131,7 +132,8 @@ struct be_operation {
     uint64_t epoch;      /* 0, or of the reply that brought the CAS number: only on the connection
                             of that name, else BE_EXISTS */
     uint64_t delta;      /* BE_INCR, BE_DECR */
-    bool asks_cas; /* BE_FETCH, BE_GAT, BE_LINE_GET; of changes, where the server can tell it */
+    bool asks_cas;     /* BE_FETCH, BE_GAT, BE_LINE_GET; of changes, where the server can tell it */
+    bool cas_optional; /* with asks_cas: not where the item that is there could be lost for it */
 
     bool durable;       /* a change that must outlive the failover of a node, whatever the pool's
                            durability says. Others may be lost by one, the latest first */

@@ -384,7 +384,8 @@ static ALWAYS_INLINE bool note_parsed(struct client *c, const struct parse_resul
 static NOINLINE bool parse_packet(struct client *c, struct slice input)
 {
     const struct config *config = c->worker->config;
-    struct request_limits limits = {.max_value_bytes = config->max_value_bytes};
+    struct request_limits limits = {.max_value_bytes = config->max_value_bytes,
+                                    .before_login = (c->rules & RULE_LOGIN) != 0};
     struct request *request = pending_room(c->worker);
     struct parse_result result = binary_request_parse(input, &limits, request);
     /* Also of one that is not whole, and may never be. */
@@ -417,7 +418,9 @@ static ALWAYS_INLINE bool parse_one(struct client *c)
         return client_is_binary(c) ? parse_packet(c, input) : login_take(c, input);
     }
     const struct config *config = c->worker->config;
-    struct request_limits limits = {config->max_line_bytes, config->max_value_bytes, !c->spoke};
+    struct request_limits limits = {.max_line_bytes = config->max_line_bytes,
+                                    .max_value_bytes = config->max_value_bytes,
+                                    .is_first = !c->spoke};
     struct request *request = pending_room(c->worker);
     struct parse_result result = request_parse(input, c->scanned, &limits, request);
     if (!note_parsed(c, &result, len)) {

@@ -94,15 +94,9 @@ static void take_sasl(struct client *c, const struct request *r)
 
 bool login_take_binary(struct client *c, const struct request *r)
 {
-    if (binary_is_sasl(r->binary.opcode)) {
-        take_sasl(c, r);
-        return true;
-    }
-    if ((c->rules & RULE_LOGIN) == 0 || r->binary.opcode == BINARY_VERSION) {
+    if (!binary_is_sasl(r->binary.opcode)) {
         return false;
     }
-    metric_inc(&c->worker->metrics, METRIC_client_errors);
-    answer(c, BINARY_STATUS_AUTH_ERROR, binary_answer_text(BINARY_STATUS_AUTH_ERROR));
-    client_stop(c); /* as memcached does */
+    take_sasl(c, r);
     return true;
 }

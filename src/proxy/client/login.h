@@ -9,8 +9,8 @@
 /* Takes what stands at the front of the input of a client that has RULE_LOGIN, and answers it; with
  * a user and the password, the client no longer has it. Returns false when it is not whole. */
 bool login_take(struct client *client, struct slice input);
-/* The same for a request of the binary protocol, if it is about SASL, or the client's first and
- * not. False: it is any other one, which the client may send. */
+/* The same for a request of the binary protocol, if it is about SASL. False: it is any other one,
+ * which the client may send: its parser refuses what comes before a login. */
 bool login_take_binary(struct client *client, const struct request *request);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests of one key as operations, but for meta commands: a pure function. */
+#include "proto/packet.h"
 #include "proxy/plain/operation.h"
 
 enum be_verb operation_verb(enum verb verb)
@@ -42,6 +43,15 @@ void operation_fill(const struct request *r, struct be_operation *op)
     }
 }
 
+/* Is there another command for what the request stores than `ms`, the only one that tells the CAS
+ * number? Of set, memcached deletes what is there in its own binary protocol, too. */
+static bool needs_no_ms(const struct request *r, const struct be_operation *op)
+{
+    return r->verb->shape == SHAPE_STORE && r->binary.opcode != BINARY_SET &&
+           r->binary.opcode != BINARY_SETQ && !op->odd_key &&
+           (!op->with_cas || be_is_conditional(op->verb));
+}
+
 void operation_fill_binary(const struct request *r, struct be_operation *op)
 {
     operation_fill(r, op);
@@ -49,6 +59,7 @@ void operation_fill_binary(const struct request *r, struct be_operation *op)
     op->odd_key = r->binary.odd_key;
     op->cas = r->cas;
     op->with_cas = r->cas != 0;
+    op->cas_optional = needs_no_ms(r, op);
     switch (r->verb->shape) {
     case SHAPE_KEYS:
         op->verb = BE_FETCH;

@@ -336,6 +336,7 @@ static void on_looked_before_add(struct relay *r, const struct be_reply *reply)
         finish(r, reply);
     } else {
         r->op.asks_cas = true;
+        r->op.cas_optional = false;
         ask_client(r, r->new, on_added_new);
     }
 }
