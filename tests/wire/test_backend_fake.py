@@ -188,6 +188,8 @@ CHANGES = [
     "ms key 1\r\nx",
     "md key",
     "ma key",
+    "mg key v N100",
+    "mg key T100",
 ]
 
 

@@ -66,6 +66,11 @@ def test_a_change_that_was_not_sent_by_its_deadline_never_is(start_daemon, start
         ("delete warm", UNKNOWN),
         ("incr warm 1", UNKNOWN),
         ("ms warm 1 q\r\ny", UNKNOWN),
+        ("mg warm v T100", UNKNOWN),
+        ("mg warm N100", UNKNOWN),
+        ("gat 100 warm", UNKNOWN),
+        ("gat 100 warm other", UNKNOWN),
+        pytest.param(f"set warm 0 0 2000000\r\n{'y' * 2000000}", UNKNOWN, id="set a large value"),
         ("lget l", LIST_READ),
         ("lget l l2 l3 l4 l5 l6 l7 l8 l9 l10 l11", LIST_READ),
         ("lhas l a", LIST_READ),
@@ -87,6 +92,21 @@ def test_the_server_hangs(paused, memcached, request_text, answer):
     wait_until("it answers again", lambda: paused.cmd("ladd other x") == b"STORED")
     assert paused.lget("other") == [b"x"]
     assert paused.get("never") is None
+
+
+def test_of_several_keys_one_may_be_done(start_daemon, start_fake, memcached):
+    """The first waits for a connection and is never sent; the second was answered long ago."""
+    proxy = {"threads": 1, "deadline_ms": 300}
+    silent = start_fake(lambda fake, sock: time.sleep(20), handshake=b"")
+    daemon = start_daemon([silent, memcached], config={"proxy": proxy, "pool main": PATIENT})
+    with daemon.conn() as conn, memcached.conn() as direct:
+        keys = [f"k{n}" for n in range(40)]
+        answered = [conn.cmd(f"get {key}") == b"END" for key in keys]
+        here, there = keys[answered.index(True)], keys[answered.index(False)]
+        assert direct.set(here, "x") == b"STORED"
+        conn.send(f"gat 1000 {there} {here}\r\n")
+        assert conn.lines(3) == [f"VALUE {here} 0 1".encode(), b"x", UNKNOWN]
+        assert direct.cmd(f"mg {here} t") in (b"HD t1000", b"HD t999")
 
 
 @deadline

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from harness import SLOW, in_threads, wait_until
+from test_binary_support import NO_MEMORY, SUCCESS, Binary, store
 from test_pressure_memory import MIB, SlowReader, assert_memory_below, fill, is_for_use, memory_mib
 
 # What a daemon with small caches takes without clients, and what the allocator leaves unused.
@@ -159,6 +160,23 @@ def test_a_client_that_is_closed_while_it_sends_is_told(daemon):
     told = b"SERVER_ERROR out of memory: memory_limit_bytes is reached, connection closed"
     assert told in answers
     assert set(answers) <= {b"STORED", told}
+
+
+@pytest.mark.memcacheds(1, "-I", "8m")
+@pytest.mark.config(**small(16, max_value_bytes="4m"))
+def test_a_client_of_the_binary_protocol_is_told_in_a_packet(daemon):
+    value = b"x" * (4 * MIB - 1000)
+    answers = []
+
+    def store_it(n):
+        with Binary(daemon.port) as binary:
+            answer = binary.ask(store("set", f"k{n}", value, opaque=n))
+            answers.append((answer.status, answer.value, answer.opaque == n))
+
+    in_threads(24, store_it)
+    told = b"out of memory: memory_limit_bytes is reached, connection closed"
+    assert (NO_MEMORY, told, True) in answers
+    assert set(answers) <= {(SUCCESS, b"", True), (NO_MEMORY, told, True)}
 
 
 @pytest.mark.memcacheds(1, "-I", "8m")

@@ -300,6 +300,24 @@ def test_values_dropped_for_a_slow_reader_are_asked_for_again(daemon, memcacheds
             assert conn.lines(3) == [b"VALUE k59 0 3", b"new", b"END"]
 
 
+@pytest.mark.config(proxy={"client_output_bytes": "64k"})
+def test_a_slow_reader_sees_no_older_value_behind_a_newer_one(daemon):
+    """Of one key that it asks for again and again: an answer that was dropped and asked for once more
+    came before older ones that were kept."""
+    with daemon.conn() as conn, daemon.conn() as other:
+        assert other.set("k", "1" * 6000) == b"STORED"
+        conn.send("get k\r\n" * 3000)
+        time.sleep(0.5)
+        assert other.set("k", "2" * 6000) == b"STORED"
+        seen = []
+        for _ in range(3000):
+            assert conn.line() == b"VALUE k 0 6000"
+            seen.append(conn.data(6000)[:1])
+            assert conn.line() == b"END"
+        assert seen == sorted(seen) and set(seen) == {b"1", b"2"}
+        assert conn.stats()["clients_dropped_slow"] == "0"
+
+
 @NO_TIMEOUT
 @pytest.mark.memcacheds(1, "-m", "256")
 @pytest.mark.config(

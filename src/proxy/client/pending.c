@@ -376,6 +376,21 @@ void part_answered(struct part *part, size_t bytes)
     }
 }
 
+/* Is its key asked for once more behind it? That answer would be older than its own. */
+static bool is_asked_again(const struct part *part)
+{
+    const struct pending *p = part->pending;
+    const struct part *other = part;
+    do {
+        while ((other = other == NULL ? TAILQ_FIRST(&p->parts) : TAILQ_NEXT(other, link)) != NULL) {
+            if (slice_equal(other->key, part->key)) {
+                return true;
+            }
+        }
+    } while ((p = TAILQ_NEXT(p, link)) != NULL);
+    return false;
+}
+
 bool part_may_wait(const struct part *part)
 {
     const struct client *client = part->pending->client;
@@ -383,8 +398,9 @@ bool part_may_wait(const struct part *part)
         return false;
     }
     /* What is parked waits for the first part of all: that one must not wait for it. */
-    return is_front(part) ? !window_drained(&client->window, client->out.bytes)
-                          : window_backlogged(&client->window, client->out.bytes);
+    bool waits = is_front(part) ? !window_drained(&client->window, client->out.bytes)
+                                : window_backlogged(&client->window, client->out.bytes);
+    return waits && !is_asked_again(part);
 }
 
 void part_postpone(struct part *part, size_t bytes)

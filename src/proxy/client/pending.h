@@ -149,8 +149,8 @@ void part_add(struct pending *pending, struct part *part, const struct part_type
 void part_answered(struct part *part, size_t bytes);
 
 /* May this part's answer, which has a value, be dropped and asked for later? So it is when the
- * client has enough to read already and started no change since: memory stays bounded however large
- * the values are that were asked for in one go. */
+ * client has enough to read already, and has neither started a change since nor asked for that key
+ * again: memory stays bounded however large the values are that were asked for in one go. */
 bool part_may_wait(const struct part *part);
 /* Drops the answer; the part is restarted when the client has read what it has. */
 void part_postpone(struct part *part, size_t bytes);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "proxy/client/binary.h"
 #include "proxy/client/client.h"
 #include "proxy/client/secure.h"
 #include "proxy/core/shared.h"
@@ -131,15 +132,24 @@ static bool say_why(struct client *c)
 {
     static const char text[] =
         "SERVER_ERROR out of memory: memory_limit_bytes is reached, connection closed\r\n";
+    struct chain answer;
+    struct iovec piece;
     if (c->out.bytes > 0 || c->life >= CLIENT_STOPPED || secure_is_pending(c)) {
         return false;
     }
     metric_inc(&c->worker->metrics, METRIC_server_errors);
-    if (c->tls != NULL) {
-        struct iovec line = {.iov_base = (char *)(uintptr_t)text, .iov_len = sizeof text - 1};
-        return tls_write(c->tls, &line, 1) > 0;
+    chain_init(&answer);
+    if (client_is_binary(c)) {
+        binary_translate(&c->binary, SLICE_LIT(text), &answer);
+    } else {
+        chain_copy_slice(&answer, SLICE_LIT(text));
     }
-    return send(c->fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
+    (void)chain_iov(&answer, &piece, 1);
+    ssize_t sent = c->tls != NULL
+                       ? tls_write(c->tls, &piece, 1)
+                       : send(c->fd, piece.iov_base, piece.iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    chain_fini(&answer);
+    return sent > 0;
 }
 
 static void close_client(struct client *c)

@@ -115,13 +115,6 @@ static ALWAYS_INLINE struct slice line_to_send(struct worker *w, const struct re
     return slice_make(out, r->line.len + 2);
 }
 
-/* A lost answer leaves nothing to wonder about. */
-static bool reads_only(const struct request *r)
-{
-    enum verb verb = r->verb->verb;
-    return verb == VERB_MG || verb == VERB_MN || verb == VERB_ME;
-}
-
 /* Its answer has the form of meta commands. */
 static void expect_meta(struct exchange *x, const struct request *r)
 {
@@ -137,7 +130,7 @@ static ALWAYS_INLINE void fill_single(struct forward_part *f, struct slice line)
 {
     struct pending *p = f->part.pending;
     const struct request *r = &p->request;
-    struct exchange *x = forward_part_exchange(f, reads_only(r) ? BE_LINE_READ : BE_LINE, line,
+    struct exchange *x = forward_part_exchange(f, request_changes(r) ? BE_LINE : BE_LINE_READ, line,
                                                operation_verb(r->verb->verb));
     if (request_is_meta(r)) {
         expect_meta(x, r);
@@ -401,8 +394,10 @@ static void emit_remove(struct part *part, struct chain *out)
     }
 }
 
-static const struct handler remove_handler = {
-    .kinds = ABOUT_ITEMS, .start = start_remove, .emit = emit_remove};
+static const struct handler remove_handler = {.kinds = ABOUT_ITEMS,
+                                              .start = start_remove,
+                                              .emit = emit_remove,
+                                              .timeout_text = forward_timeout_text};
 
 void forward_remove(struct client *client, const struct request *r, struct block *block)
 {
@@ -422,6 +417,7 @@ void forward_remove(struct client *client, const struct request *r, struct block
     struct pending *p = pending_add(client, &remove_handler, r, block);
     pending_count(p, pending_metric(r), 1);
     next_take_turn(p);
+    deadline_watch(p, false);
 }
 
 /* --- flush_all --- */

@@ -223,7 +223,7 @@ const char *forward_timeout_text(const struct pending *p)
     if (part == NULL && p->next == 0) {
         return "deadline over, nothing done"; /* it was not its turn yet */
     }
-    if (part == NULL || part->answered) {
+    if (part == NULL || part->answered || p->next > 1) { /* of several, another may be done */
         return "deadline over, outcome unknown";
     }
     struct exchange *x = &forward_of(part)->exchange;
