@@ -12,6 +12,10 @@ static const char foreign_key[] = "something else is stored under the list's key
 
 enum { TAG_KEY = 1, TAG_HEAD };
 
+/* No list that another proxy has converted since is over sooner: times to live are whole seconds,
+ * which may end up to one earlier, and it takes some round trips. */
+#define RECORD_FRESH_US 100000U
+
 static work_step migrate_clean, migrate_complete;
 
 /* ---- where a list is ---- */
@@ -29,6 +33,7 @@ static void take_place(struct work *w, const struct op_event *event)
         work_note_error(w, event);
     } else if (event->tag == TAG_HEAD) {
         w->move->head_there = event->status == BE_HIT;
+        w->move->head_is_foreign = w->move->head_there && event->head == NULL;
     } else {
         cell_take(&w->move->control, event->reply);
         w->met_record = event->status == BE_HIT && record_parse(w->move->control.value, &record);
@@ -41,6 +46,7 @@ static enum progress migrate_verify(struct engine *e, struct work *w, const stru
     struct co *co = &w->op.co;
     CO_BEGIN(co);
     w->failed = w->moved = w->met_record = w->move->head_there = false;
+    w->move->asked_us = e->now.mono_us;
     send_key_get(e, w);
     CO_AWAIT(co, "looking whether the list has moved");
     take_place(w, event);
@@ -302,23 +308,31 @@ static enum progress import_undo(struct engine *e, struct work *w, const struct 
     CO_END(co);
 }
 
-/* Appends the differences between what the list holds by now and what was written. */
+/* Appends the differences between what the list holds by now and what was written: what has gone,
+ * and the items behind those that still stand in their order. */
 static void append_difference(const struct work *w, struct block **b)
 {
+    const struct fold *before = &w->move->imported;
+    const struct fold_item *last = before->items, *was;
     struct fold now;
     uint32_t at = 0;
     struct slice item;
+    bool in_order = true;
     fold_init(&now);
     take_items(w, &now);
-    while (fold_next_item(&w->move->imported, ENTRY_NEVER_OVER, &at, &item)) {
+    while (fold_next_item(before, ENTRY_NEVER_OVER, &at, &item)) {
         if (fold_outcome(&now, item) == 0) {
             entry_append(b, ENTRY_DEL, item);
         }
     }
     at = 0;
     while (fold_next_item(&now, ENTRY_NEVER_OVER, &at, &item)) {
-        if (fold_outcome(&w->move->imported, item) == 0) {
-            entry_append(b, ENTRY_ADD, item);
+        was = fold_find(before, item);
+        in_order = in_order && was != NULL && was >= last;
+        if (in_order) {
+            last = was;
+        } else {
+            entry_append(b, was == NULL ? ENTRY_ADD : ENTRY_READD, item);
         }
     }
     fold_fini(&now);
@@ -496,20 +510,46 @@ static enum progress look_again(struct engine *e, struct work *w, const struct o
     CO_END(co);
 }
 
+/* Looks at the record once more if that was long ago: another proxy may have carried it out, and
+ * the list's time be over by now, or another record stands there. Ends with failed, or stands. */
+static enum progress look_at_record(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->op.co;
+    CO_BEGIN(co);
+    w->move->stands = true;
+    if (e->now.mono_us <= w->move->asked_us + RECORD_FRESH_US) {
+        CO_RETURN(co);
+    }
+    w->move->record_cas = w->move->control.cas;
+    CO_CALL(co, migrate_verify(e, w, event));
+    w->move->stands = !w->failed && w->met_record && w->move->control.cas == w->move->record_cas;
+    if (!w->failed && !w->move->stands && w->move->imported_again) {
+        CO_CALL(co, import_undo(e, w, event));
+    }
+    CO_END(co);
+}
+
 /* Inner: does what the record in w->move->control leaves to be done. */
 static enum progress migrate_complete(struct engine *e, struct work *w,
                                       const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    work_forget_cells(w);
-    w->move->imported_again = false;
-    if (!dialect_of(w->op.list)->one_item) {
-        CO_CALL(co, look_again(e, w, event));
-    }
-    if (w->failed) {
-        CO_RETURN(co);
-    }
+    do {
+        work_forget_cells(w);
+        block_unref(&w->move->head);
+        w->move->imported_again = false;
+        if (!dialect_of(w->op.list)->one_item) {
+            CO_CALL(co, look_again(e, w, event));
+        }
+        if (!w->failed) {
+            CO_CALL(co, look_at_record(e, w, event));
+        }
+        if (w->failed || (!w->move->stands && !w->met_record)) {
+            CO_RETURN(co);
+        }
+        w->move->has_import = w->move->has_import && w->move->stands;
+    } while (!w->move->stands);
     if (w->move->head == NULL) {
         w->move->head = recorded_head(w);
     }
@@ -629,6 +669,8 @@ static enum progress check_free(struct engine *e, struct work *w, const struct o
     bool key_there = w->move->control.state == CELL_THERE;
     if (w->met_record || (w->move->head_there && !key_there)) {
         w->failed = w->moved = true;
+    } else if (w->move->head_is_foreign) {
+        work_note_text(w, "something else is stored where the native list would begin, under KEY#");
     } else if (w->move->head_there) {
         work_note_text(w, "both a native list and an old one are stored: delete one of them");
     } else if (!dialect_keeps_key(w->op.list) && key_there) {

@@ -19,7 +19,8 @@
  *     4. DELETE the dialect's items, then the record
  *
  * A proxy that meets a record does steps 3 and 4 before anything else. Native heads are not removed
- * meanwhile, so that a late step 3 finds one. Changes in a dialect of one item go by CAS, so none
+ * meanwhile, so that a late step 3 finds one; but their time may be over. So a proxy does no step 3
+ * for a record that it has seen too long ago. Changes in a dialect of one item go by CAS, so none
  * can come behind the record. In the other dialects the proxy looks for a record or a head after it
  * has written, and repeats its changes on the native list if there is one. It deletes again what
  * was written behind step 4.
@@ -36,7 +37,11 @@ extern const struct migration migration_native;
 /* The state of an operation on such a list. */
 struct move {
     struct cell control; /* the item under the list's key */
+    uint64_t asked_us;   /* when that was asked for */
+    uint64_t record_cas;
+    bool stands; /* the record, as it was when it was met */
     bool head_there;
+    bool head_is_foreign;
     bool taken;                 /* there is a head, and another proxy has written it */
     bool imported_again;        /* sublists were written for a head other than the record's */
     struct name_range replaced; /* the run of the record's head; count 0: none */
