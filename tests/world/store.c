@@ -220,9 +220,17 @@ static void change_value(struct store *store, struct item *item, struct block *v
     item->cas = store_next_cas(store, item_key(item), now_s);
 }
 
-static enum be_status extend(struct store *store, const struct be_operation *r, struct item *item,
+/* By `ms` if it asks for the CAS number, which deletes what is there where it finds no room. */
+static enum be_status extend(struct store *store, const struct be_operation *r, struct item **at,
                              int64_t now_s)
 {
+    struct item *item = *at;
+    if (r->asks_cas && store->vbuckets == NULL && store->out_of_memory && !store->caps.evicts) {
+        if (item != NULL) {
+            remove_at(store, at);
+        }
+        return BE_NO_MEMORY;
+    }
     if (item != NULL && store->vbuckets != NULL) {
         if (!store_takes(store, item->value->used + r->value.len)) {
             return BE_TOO_LARGE;
@@ -351,7 +359,7 @@ static void execute(struct store *store, const struct be_operation *r, int64_t n
         return;
     case BE_APPEND:
     case BE_PREPEND:
-        reply->status = extend(store, r, *at, now_s);
+        reply->status = extend(store, r, at, now_s);
         return;
     case BE_INCR:
         reply->status = increment(store, r, *at, now_s, reply);

@@ -10,6 +10,7 @@ void world_init(struct world *w, unsigned servers, bool spread, uint64_t item_si
     CHECK(servers <= SERVERS_MAX);
     for (unsigned s = 0; s < SERVERS_MAX; s++) {
         store_init(&w->stores[s], item_size_max, names[s]);
+        w->stores[s].caps.evicts = s % 2 == 0;
     }
     w->cluster = (struct cluster){.stores = w->stores, .count = servers, .spread = spread};
     TAILQ_INIT(&w->late);

@@ -7,6 +7,10 @@
 bool append_has_place(const struct list_request *request, const struct place *found,
                       struct slice key)
 {
+    const struct be_caps *caps = found->reply.caps;
+    if (found->reply.ttl_s >= 0 && caps != NULL && !caps->evicts) {
+        return false;
+    }
     struct head *head = place_open(found, key);
     bool misses = head != NULL && head_is_absent(head) && head->marks.lease == 0;
     bool takes = head != NULL && !(misses && request->needs_list);

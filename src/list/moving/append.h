@@ -5,7 +5,8 @@
  *
  * A head that expires is appended to on condition of its CAS number instead (an `ms` in mode A):
  * with a CAS, its end would move at each tick of a clock. Other heads are not: where memcached has
- * no memory for an `ms`, it removes the item that is there.
+ * no memory for an `ms`, it removes the item that is there. On a server that does not make room the
+ * append has no place: the engine writes such a head by a CAS, for which it asks for the time.
  */
 #ifndef LIST_MOVING_APPEND_H
 #define LIST_MOVING_APPEND_H
