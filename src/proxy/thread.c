@@ -396,6 +396,7 @@ struct worker *thread_create(struct shared *shared, size_t index, char error[CON
 static void destroy_traffic(struct worker *w)
 {
     struct client *c, *next;
+    w->ending = true;
     for (c = TAILQ_FIRST(&w->clients); c != NULL; c = next) {
         next = TAILQ_NEXT(c, link);
         client_close(c);

@@ -164,6 +164,85 @@ def test_a_value_that_is_too_large_takes_the_old_one_away(start, step):
         assert conn.get(key) is None
 
 
+def one_moving(start_daemon, old, new, step, **proxy):
+    """All keys move from one server to another."""
+    return start_daemon([old], config={
+        "proxy": {"threads": 1, **proxy},
+        "pool main": {"gate_s": 1, "next": "grown", "step": step},
+        "pool grown": {"servers": new.address, "timeout_ms": 20000},
+    })
+
+
+@pytest.mark.memcacheds(2)
+@pytest.mark.parametrize("step", ["learn", "move"])
+def test_what_was_done_on_one_server_alone_is_unknown(start_daemon, memcacheds, step):
+    """The old value has gone, and the new server is not there: that is not "nothing done"."""
+    old, new = memcacheds
+    daemon = one_moving(start_daemon, old, new, step)
+    with daemon.conn() as conn, old.conn() as direct:
+        assert conn.set("k", "v") == b"STORED"
+        new.stop()
+        wait_until("it is known to be down", lambda: b" down" in conn.cmd("add k 0 0 1\r\nx"))
+        for line in ["delete k", "md k", *(["set k 0 0 1\r\nx"] if step == "move" else [])]:
+            assert direct.set("k", "v") == b"STORED"
+            assert conn.cmd(line).endswith(b"outcome unknown"), line
+            assert direct.get("k") is None
+
+
+def answers_about_k(answers):
+    """A server that gives these answers, one after the other, to what is asked of `k`: None ends the
+    connection. It has nothing else."""
+    def behave(fake, sock):
+        for line, _ in fake.requests(sock):
+            words = line.split()
+            if len(words) > 1 and words[1] == b"k":
+                answer = answers.pop(0)
+                if answer is None:
+                    return
+                sock.sendall(answer)
+            else:
+                sock.sendall({b"mn": b"MN\r\n", b"mg": b"EN\r\n"}.get(words[0], b"STORED\r\n"))
+    return behave
+
+
+@pytest.mark.parametrize(
+    "step, old, new",
+    [
+        # The lease, what is added, the lease, which is not let go, what was added.
+        ("learn", [b"STORED\r\n", None], [b"HD c1\r\n", None]),
+        # Another client's value is there behind what was added, which is not taken back.
+        ("move", [b"EN\r\n", b"VA 5 kk f0\r\nother\r\n"], [b"HD c1\r\n", None]),
+    ],
+    ids=["learn", "move"],
+)
+def test_an_add_that_cannot_be_taken_back_is_unknown(start_daemon, start_fake, step, old, new):
+    daemon = one_moving(start_daemon, start_fake(answers_about_k(old)),
+                        start_fake(answers_about_k(new)), step)
+    with daemon.conn() as conn:
+        answer = conn.cmd("add k 0 0 1\r\nx")
+        assert answer.startswith(b"SERVER_ERROR") and answer.endswith(b"outcome unknown")
+    assert not old and not new
+
+
+def test_a_proxy_ends_in_the_middle_of_an_add(start_daemon, start_fake, memcached):
+    """It asked a pool that was gone already."""
+    asked = threading.Event()
+
+    def hold(fake, sock):
+        for line, _ in fake.requests(sock):
+            if line.startswith(b"cas k "):
+                asked.set()
+                time.sleep(20)
+            sock.sendall(b"HD c1\r\n" if line.startswith(b"ms ") else b"EN\r\n")
+
+    daemon = one_moving(start_daemon, memcached, start_fake(hold), "learn", drain_timeout_ms=300)
+    with daemon.conn() as conn:
+        conn.send(b"add k 0 0 1\r\nx\r\n")
+        assert asked.wait(10)
+        daemon.process.terminate()
+        assert daemon.process.wait(20) == 0
+
+
 @pytest.mark.memcacheds(3)
 def test_me_moves_a_value_as_it_is(start, start_daemon, memcacheds):
     with start_daemon(memcacheds[:2]).conn() as conn:

@@ -135,6 +135,26 @@ def test_who_has_logged_in_need_not_again(start_daemon, memcached, tmp_path):
         assert other.cmd("mn") == b"CLIENT_ERROR unauthenticated"
 
 
+def test_clients_of_a_listener_that_is_gone_are_closed(start_daemon, memcached, tmp_path):
+    """They were taken for those of [proxy], and needed no login there."""
+    users = tmp_path / "users"
+    users.write_text("ann:secret\n")
+    place = Place(start_daemon, [memcached], tmp_path)
+    place.daemon.sections["listener local"]["auth_file"] = users
+    place.daemon.stop()
+    place.daemon.start()
+    with UnixConn(place.unix) as known, UnixConn(place.unix) as stranger, place.conn() as other:
+        assert known.cmd("set k 0 0 10", "ann secret") == b"STORED"
+        assert stranger.cmd("mn") == b"CLIENT_ERROR unauthenticated"
+        assert other.cmd("mn") == b"MN"
+        place.daemon.sections["listener world"] = place.daemon.sections.pop("listener local")
+        place.take_over()
+        assert known.is_closed() and stranger.is_closed()
+        assert other.cmd("mn") == b"MN"
+    with UnixConn(place.unix) as new:
+        assert new.cmd("mn") == b"CLIENT_ERROR unauthenticated"
+
+
 def successor(place, *args):
     """Another daemon that is to fail: (exit code, what it says)."""
     done = subprocess.run([place.daemon.path(), "-c", str(place.daemon.ini_path), *map(str, args)],

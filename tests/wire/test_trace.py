@@ -198,3 +198,17 @@ def test_by_the_prompt_s_program(operated):
         text = process.stdout.read().decode()
         assert process.wait(TIMEOUT_S) == 0
     assert "verb=ladd" in text and "OK" not in text.splitlines()
+
+
+@pytest.mark.memcacheds(2)
+def test_a_key_in_base64_that_moves(start_daemon, memcacheds, tmp_path):
+    """A sanitizer sees whether the key is still there when the last server has answered."""
+    old, new = memcacheds
+    operated = Reloaded(start_daemon, [old], tmp_path, **{
+        "pool main": {"gate_s": 1, "next": "grown", "step": "learn"},
+        "pool grown": {"servers": new.address}})  # fmt: skip
+    with operated.daemon.conn() as conn:
+        looks = Trace(operated, "fruit 5")
+        assert conn.cmd("ms ZnJ1aXQ= 1 b\r\nx") == b"HD"
+        assert shown(looks.rows(1), "status", "item") == [("stored", "fruit")]
+        looks.close()

@@ -51,6 +51,7 @@ struct worker {
     bool now_fresh;
     bool draining;
     bool moving; /* and its clients go to another process: client/move.h */
+    bool ending; /* its pools go, one after the other: nothing new is sent */
     int wake_fd; /* eventfd */
     struct metrics metrics;
 

@@ -98,13 +98,14 @@ static void accept_client(struct acceptor *a, int fd)
 void listener_adopt(struct worker *w, const struct moved *moved)
 {
     const struct config *config = w->config;
-    size_t i = config->listener_count;
-    if (w->draining && !w->moving) {
+    size_t i = 0;
+    while (i < config->listener_count && strcmp(config->listeners[i].name, moved->listener) != 0) {
+        i++;
+    }
+    /* Of a listener that this file does not have it is not known what its clients may do. */
+    if (i == config->listener_count || (w->draining && !w->moving)) {
         close(moved->fd);
         return;
-    }
-    while (--i > 0 && strcmp(config->listeners[i].name, moved->listener) != 0) {
-        /* that of [proxy], the first, where there is no other of that name */
     }
     own_changes_add_to_all(&w->shared->own_changes);
     struct client *c = add_client(w, &config->listeners[i], NULL, moved->fd);

@@ -22,9 +22,16 @@ struct carry {
 
 typedef void answer_fn(struct exchange *x, const struct be_reply *reply);
 
+static void finish(struct carry *c, enum carry_end end, const struct be_reply *reply);
+
 static void ask(struct carry *c, struct pool *pool, const struct be_operation *op, answer_fn *done)
 {
+    static const struct be_reply ended = {.status = BE_DOWN, .text = "shutting down, not sent"};
     struct slice key = slice_make(c->key, c->key_len);
+    if (c->worker->ending) {
+        finish(c, CARRY_FAILED, &ended); /* that pool may have gone */
+        return;
+    }
     c->x = (struct exchange){.op = *op, .done = done, .owner = c};
     c->x.op.key = key;
     pool_submit(pool, key, &c->x);

@@ -35,7 +35,7 @@ static void trace_part(struct worker *w, const struct forward_part *f, const str
                             .verb = verb_asked(&x->op, room)};
     struct be_reply named = *reply;
     named.caps = reply->caps != NULL ? reply->caps : pool_caps_of(x);
-    trace_add_reply(&w->shared->trace, &row, f->own_key != NULL ? x->op.key : f->part.key, &named);
+    trace_add_reply(&w->shared->trace, &row, forward_part_key(f), &named);
 }
 
 /* An operator looks on, or did when the part began; or its request has ended, which gets no answer.

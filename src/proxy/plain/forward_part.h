@@ -44,6 +44,12 @@ static inline struct forward_part *forward_of(struct part *part)
     return (struct forward_part *)((char *)part - offsetof(struct forward_part, part));
 }
 
+/* As servers know it: decoded, if need be. It lives as long as the part. */
+static inline struct slice forward_part_key(const struct forward_part *f)
+{
+    return f->own_key != NULL ? slice_make(f->own_key->data, f->own_key->used) : f->part.key;
+}
+
 static inline struct worker *worker_of(const struct pending *p)
 {
     return p->client->worker;

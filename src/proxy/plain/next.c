@@ -140,8 +140,8 @@ static void hold(struct relay *r, const struct be_reply *reply)
 static void on_reply(struct exchange *x, const struct be_reply *reply)
 {
     struct relay *r = x->owner;
-    if (r->f->part.pending == NULL) {
-        finish(r, reply); /* its request has ended */
+    if (r->f->part.pending == NULL || r->worker->ending) {
+        finish(r, reply); /* its request has ended, or the other pool has gone */
     } else {
         r->then(r, reply);
     }
@@ -231,8 +231,13 @@ static bool has_changed(const struct relay *r, const struct be_reply *reply)
 
 static void on_deleted_both(struct relay *r, const struct be_reply *reply)
 {
-    bool here = r->held.status == BE_DELETED && !failed(reply);
-    finish(r, here ? &r->held : reply);
+    if (r->held.status != BE_DELETED) {
+        finish(r, reply);
+    } else if (failed(reply)) {
+        finish_unknown(r, reply);
+    } else {
+        finish(r, &r->held);
+    }
 }
 
 static void on_deleted_old(struct relay *r, const struct be_reply *reply)
@@ -260,10 +265,14 @@ static void free_lease(struct relay *r, then_fn *then)
     submit(r, r->new, then);
 }
 
+/* If what was added is gone again. */
 static void on_not_added(struct relay *r, const struct be_reply *reply)
 {
-    (void)reply;
-    finish_as(r, BE_NOT_STORED);
+    if (failed(reply)) {
+        finish_unknown(r, reply);
+    } else {
+        finish_as(r, BE_NOT_STORED);
+    }
 }
 
 /* Without its lease the addition does not count: another one may. */
@@ -500,6 +509,8 @@ static void on_changed_new(struct relay *r, const struct be_reply *reply)
     if (has_changed(r, reply)) {
         hold(r, reply);
         ask(r, r->old, BE_DELETE, on_old_cleared_last);
+    } else if (reply->status == BE_DOWN && r->held.status == BE_DELETED) {
+        finish_unknown(r, reply); /* the old value has gone */
     } else {
         finish_of_new(r, reply);
     }
@@ -508,6 +519,7 @@ static void on_changed_new(struct relay *r, const struct be_reply *reply)
 static void on_old_cleared_first(struct relay *r, const struct be_reply *reply)
 {
     if (is_gone(reply)) {
+        hold(r, reply);
         ask_client(r, r->new, on_changed_new);
     } else {
         finish(r, reply);

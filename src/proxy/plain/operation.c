@@ -17,13 +17,11 @@
 
 static void set_key(struct forward_part *f, const struct request *r, struct be_operation *op)
 {
-    op->key = r->key;
-    if (UNLIKELY(f->own_key != NULL)) {
-        op->key.p = f->own_key->data; /* it was decoded before */
-    } else if (UNLIKELY(r->base64)) {
+    if (UNLIKELY(r->base64) && f->own_key == NULL) {
         f->own_key = block_new(KEY_BYTES_MAX);
-        op->key = slice_make(f->own_key->data, key_decode_base64(r->key, f->own_key->data));
+        f->own_key->used = key_decode_base64(r->key, f->own_key->data);
     }
+    op->key = LIKELY(f->own_key == NULL) ? r->key : forward_part_key(f);
 }
 
 static bool reads_item(const struct request *r)
