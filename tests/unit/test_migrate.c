@@ -53,16 +53,22 @@ static void test_what_keeps_its_order_is_not_written_again(void **state)
                       "\1mclistd moved 1 23 0\n^1\n+1:a+1:b+1:c-1:b+1:d");
 }
 
-/* The proxy has stood still between its look at the record and the answer. Meanwhile another one
- * has carried the record out, and the list's time was over: its items must not come back. */
-static void test_a_record_that_was_seen_long_ago_is_looked_at_again(void **state)
+/* The proxy stands still between its look at the record, which it has written, and the answer. */
+static void stand_still_before_the_record(struct script *s)
 {
-    struct script *s = *state;
     convert(s, "a,b,");
     script_expect(s, BE_CAS, "k", BE_STORED, NULL);
     struct list_request *look = rig_take(&s->rig, BE_GET, "k");
     s->rig.now.mono_us += 3200000;
     rig_answer(&s->rig, look, BE_HIT, moved, -1);
+}
+
+/* Meanwhile another proxy has carried the record out, and the list's time was over: its items must
+ * not come back. */
+static void test_a_record_that_was_seen_long_ago_is_looked_at_again(void **state)
+{
+    struct script *s = *state;
+    stand_still_before_the_record(s);
     script_expect(s, BE_GET, "k", BE_MISS, NULL);
     script_expect(s, BE_GET, "k#", BE_MISS, NULL);
     /* The call goes on with a list that is not there. */
@@ -76,11 +82,7 @@ static void test_a_record_that_was_seen_long_ago_is_looked_at_again(void **state
 static void test_a_record_that_still_stands_is_carried_out(void **state)
 {
     struct script *s = *state;
-    convert(s, "a,b,");
-    script_expect(s, BE_CAS, "k", BE_STORED, NULL);
-    struct list_request *look = rig_take(&s->rig, BE_GET, "k");
-    s->rig.now.mono_us += 3200000;
-    rig_answer(&s->rig, look, BE_HIT, moved, -1);
+    stand_still_before_the_record(s);
     script_expect(s, BE_GET, "k", BE_HIT, moved);
     struct list_request *add = rig_take(&s->rig, BE_ADD, "k#");
     assert_true(slice_equal(add->be.value, SLICE_LIT("^1\n+1:a+1:b")));
@@ -92,12 +94,8 @@ static void test_a_record_that_still_stands_is_carried_out(void **state)
 static void test_another_record_is_not_carried_out_as_the_first(void **state)
 {
     struct script *s = *state;
-    convert(s, "a,b,");
-    script_expect(s, BE_CAS, "k", BE_STORED, NULL);
+    stand_still_before_the_record(s);
     struct list_request *look = rig_take(&s->rig, BE_GET, "k");
-    s->rig.now.mono_us += 3200000;
-    rig_answer(&s->rig, look, BE_HIT, moved, -1);
-    look = rig_take(&s->rig, BE_GET, "k");
     rig_answer_cas(&s->rig, look, BE_HIT, "\1mclistd moved 1 7 0\n^1\n+1:x", -1, 9);
     struct list_request *add = rig_take(&s->rig, BE_ADD, "k#");
     assert_true(slice_equal(add->be.value, SLICE_LIT("^1\n+1:x")));

@@ -9,7 +9,6 @@
 #define MECHANISM_BYTES_MAX ((size_t)32)
 
 #define REPLY_INVALID SLICE_LIT("CLIENT_ERROR Invalid arguments\r\n")
-#define REPLY_UNAUTHENTICATED SLICE_LIT("CLIENT_ERROR unauthenticated\r\n")
 #define REPLY_LONG_KEY \
     SLICE_LIT("CLIENT_ERROR a key with blanks or control bytes has 186 bytes at most\r\n")
 _Static_assert(KEY_ENCODED_MAX == 186, "REPLY_LONG_KEY");

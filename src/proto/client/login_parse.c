@@ -14,7 +14,6 @@
 /* "set", key, flags, exptime, bytes. */
 #define WORDS 5
 
-#define REPLY_UNAUTHENTICATED SLICE_LIT("CLIENT_ERROR unauthenticated\r\n")
 #define REPLY_BAD_END SLICE_LIT("CLIENT_ERROR bad command line termination\r\n")
 #define REPLY_BAD_TOKENS SLICE_LIT("CLIENT_ERROR bad authentication token format\r\n")
 

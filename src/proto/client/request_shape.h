@@ -32,6 +32,7 @@ static inline bool line_has_nul(const struct request_line *line)
 #define REPLY_ERROR SLICE_LIT("ERROR\r\n")
 #define REPLY_BAD_FORMAT SLICE_LIT("CLIENT_ERROR bad command line format\r\n")
 #define REPLY_BAD_EXPTIME SLICE_LIT("CLIENT_ERROR invalid exptime argument\r\n")
+#define REPLY_UNAUTHENTICATED SLICE_LIT("CLIENT_ERROR unauthenticated\r\n")
 #define REPLY_TOO_LARGE SLICE_LIT("SERVER_ERROR object too large for cache\r\n")
 
 /* Fills *out from *line, which shapes with a data block take from the input behind the line. */

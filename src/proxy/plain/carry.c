@@ -22,7 +22,19 @@ struct carry {
 
 typedef void answer_fn(struct exchange *x, const struct be_reply *reply);
 
-static void finish(struct carry *c, enum carry_end end, const struct be_reply *reply);
+static void finish(struct carry *c, enum carry_end end, const struct be_reply *reply)
+{
+    carry_done_fn *done = c->done;
+    void *arg = c->arg;
+    if (done == NULL) {
+        c->worker->carry_bytes -= sizeof *c;
+    }
+    memory_give(sizeof *c);
+    free(c);
+    if (done != NULL) {
+        done(arg, end, reply);
+    }
+}
 
 static void ask(struct carry *c, struct pool *pool, const struct be_operation *op, answer_fn *done)
 {
@@ -40,20 +52,6 @@ static void ask(struct carry *c, struct pool *pool, const struct be_operation *o
 static void ask_for(struct carry *c, struct pool *pool, enum be_verb verb, answer_fn *done)
 {
     ask(c, pool, &(struct be_operation){.verb = verb}, done);
-}
-
-static void finish(struct carry *c, enum carry_end end, const struct be_reply *reply)
-{
-    carry_done_fn *done = c->done;
-    void *arg = c->arg;
-    if (done == NULL) {
-        c->worker->carry_bytes -= sizeof *c;
-    }
-    memory_give(sizeof *c);
-    free(c);
-    if (done != NULL) {
-        done(arg, end, reply);
-    }
 }
 
 /* --- from the last step to the first -------------------------------------------------------- */
